@@ -1,0 +1,194 @@
+"""Reason codes: why an event was refused, set aside or had no effect; each with a sentence and the next step."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Reason = Literal[
+    # the envelope cannot be used (dead letters)
+    "envelope_not_json",
+    "envelope_not_object",
+    "envelope_id",
+    "envelope_type",
+    "envelope_livemode",
+    "envelope_merchant",
+    "envelope_sequence",
+    "envelope_created_at",
+    "envelope_object_id",
+    "envelope_object_kind",
+    "envelope_version",
+    "envelope_status",
+    "wrong_livemode",
+    "record_headers",
+    # deeper (quarantine)
+    "body_not_json",
+    "body_text",
+    "body_shape",
+    "body_date",
+    "money_rule",
+    "overpayment_shape",
+    "overpayment_collision",
+    "payload_too_large",
+    "database_refused",
+    # why an event has no effect
+    "older_version",
+    "seen_before",
+    "already_credited",
+    "never_credited",
+    "already_reversed",
+    "no_handler",
+    # why it waits
+    "correlation",
+    "snapshot",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What a reason means, for a person, and what can be done."""
+
+    en: str
+    th: str
+    next_step: str
+
+
+REASONS: dict[Reason, Explanation] = {
+    "envelope_not_json": Explanation(
+        "The body is authentic but is not JSON.",
+        "ข้อความเป็นของจริงแต่ไม่ใช่ JSON",
+        "Look at the bytes with `tallyhook quarantine show`; ask the gateway.",
+    ),
+    "envelope_not_object": Explanation(
+        "The body is JSON but not an event object.",
+        "ข้อความเป็น JSON แต่ไม่ใช่ event",
+        "Look at the bytes with `tallyhook quarantine show`; ask the gateway.",
+    ),
+    "envelope_id": Explanation(
+        "The event's id is missing, empty, too long or not text.",
+        "รหัส event ไม่มี ว่าง ยาวเกินไป หรือไม่ใช่ข้อความ",
+        "Ask the gateway for the event; fetch it with `tallyhook backfill`.",
+    ),
+    "envelope_type": Explanation(
+        "The event's type is missing or not text.", "ชนิดของ event ไม่มีหรือไม่ใช่ข้อความ", "Ask the gateway."
+    ),
+    "envelope_livemode": Explanation(
+        "livemode is not a boolean, so live and test cannot be told apart.",
+        "livemode ไม่ใช่ true/false จึงแยกของจริงกับการทดสอบไม่ได้",
+        "Ask the gateway.",
+    ),
+    "envelope_merchant": Explanation(
+        "The event belongs to another merchant than this endpoint's.",
+        "event เป็นของร้านค้าอื่น ไม่ใช่ของปลายทางนี้",
+        "Check TALLYHOOK_INGRESS_MERCHANT_ID and the URL that is registered at the gateway.",
+    ),
+    "envelope_sequence": Explanation(
+        "The sequence is not a whole number of 0 or more.", "sequence ไม่ใช่จำนวนเต็มตั้งแต่ 0 ขึ้นไป", "Ask the gateway."
+    ),
+    "envelope_created_at": Explanation(
+        "created_at is missing or not text.", "created_at ไม่มีหรือไม่ใช่ข้อความ", "Ask the gateway."
+    ),
+    "envelope_object_id": Explanation(
+        "data.object.id is missing, empty, too long or not text.",
+        "data.object.id ไม่มี ว่าง ยาวเกินไป หรือไม่ใช่ข้อความ",
+        "Ask the gateway.",
+    ),
+    "envelope_object_kind": Explanation(
+        "data.object.object is missing or not text.", "data.object.object ไม่มีหรือไม่ใช่ข้อความ", "Ask the gateway."
+    ),
+    "envelope_version": Explanation(
+        "An order without a version, or a version that is not a whole number of 0 or more.",
+        "คำสั่งไม่มี version หรือ version ไม่ใช่จำนวนเต็มตั้งแต่ 0 ขึ้นไป",
+        "Ask the gateway.",
+    ),
+    "envelope_status": Explanation(
+        "The object's status is missing or not text.", "สถานะไม่มีหรือไม่ใช่ข้อความ", "Ask the gateway."
+    ),
+    "wrong_livemode": Explanation(
+        "A test event on a live installation, or the other way round.",
+        "event ทดสอบมาที่ระบบจริง หรือกลับกัน",
+        "Check which installation reads this topic prefix (TALLYHOOK_LIVEMODE).",
+    ),
+    "record_headers": Explanation(
+        "The record lacks the headers that the door writes.",
+        "ข้อมูลไม่มี header ที่ระบบรับเข้าเป็นผู้เขียน",
+        "Somebody else wrote to the topic: check its access rights.",
+    ),
+    "body_not_json": Explanation(
+        "The bytes cannot be read as JSON.",
+        "อ่านข้อความเป็น JSON ไม่ได้",
+        "Repair and send it again with `tallyhook redrive`.",
+    ),
+    "body_text": Explanation(
+        "The text has a NUL or a lone surrogate, which PostgreSQL cannot keep.",
+        "ข้อความมี NUL หรือ surrogate เดี่ยว ซึ่ง PostgreSQL เก็บไม่ได้",
+        "Ask the gateway to resend a clean event, or discard it with `tallyhook quarantine resolve`.",
+    ),
+    "body_shape": Explanation(
+        "A field has another type than the contract says.",
+        "ช่องข้อมูลมีชนิดไม่ตรงตามสัญญา",
+        "The detail names the field; ask the gateway.",
+    ),
+    "body_date": Explanation(
+        "A date is none, or has no time zone.",
+        "วันที่ไม่ถูกต้อง หรือไม่มีเขตเวลา",
+        "The detail names the field; ask the gateway.",
+    ),
+    "money_rule": Explanation(
+        "The amounts contradict each other, so nothing may be credited or debited.",
+        "ยอดเงินขัดแย้งกัน จึงไม่เพิ่มหรือลดยอดใดๆ",
+        "Compare with the gateway's order; ask for a corrected event.",
+    ),
+    "overpayment_shape": Explanation(
+        "The overpayment flag breaks its rules.", "ข้อมูลการโอนเกินไม่ถูกต้อง", "The detail names the field; ask the gateway."
+    ),
+    "overpayment_collision": Explanation(
+        "The same claim was seen with other content.",
+        "claim เดียวกันเคยมาพร้อมเนื้อหาอื่น",
+        "Compare both events with `tallyhook explain`; ask the gateway which is right.",
+    ),
+    "payload_too_large": Explanation(
+        "The effect's payload is larger than the limit.",
+        "ข้อมูลของ effect ใหญ่เกินกำหนด",
+        "Raise TALLYHOOK_SINK_MAX_PAYLOAD_BYTES, then `tallyhook redrive`.",
+    ),
+    "database_refused": Explanation(
+        "PostgreSQL refused a value of this event.",
+        "PostgreSQL ไม่รับค่าใน event นี้",
+        "The detail has the message; report it, then `tallyhook redrive`.",
+    ),
+    "older_version": Explanation(
+        "A newer version of the object was applied before, so this one changes nothing.",
+        "มี version ใหม่กว่าแล้ว event นี้จึงไม่เปลี่ยนอะไร",
+        "Nothing to do.",
+    ),
+    "seen_before": Explanation("The same event was delivered before.", "event นี้เคยมาแล้ว", "Nothing to do."),
+    "already_credited": Explanation(
+        "The deposit was credited before; a deposit is credited once.",
+        "เงินฝากนี้เพิ่มยอดไปแล้ว ซึ่งทำได้ครั้งเดียว",
+        "Nothing to do.",
+    ),
+    "never_credited": Explanation(
+        "The deposit was reversed before it was credited: there is nothing to take back.",
+        "เงินฝากถูกดึงคืนก่อนเพิ่มยอด จึงไม่มีอะไรต้องหักคืน",
+        "Nothing to do.",
+    ),
+    "already_reversed": Explanation(
+        "The deposit was debited before; a deposit is debited at most once.",
+        "เงินฝากนี้หักคืนไปแล้ว ซึ่งทำได้ครั้งเดียว",
+        "Nothing to do.",
+    ),
+    "no_handler": Explanation(
+        "This kind of object is recorded in the inbox and has no rules here.",
+        "ข้อมูลชนิดนี้บันทึกไว้ แต่ไม่มีกติกาให้ทำอะไร",
+        "Nothing to do.",
+    ),
+    "correlation": Explanation(
+        "The deposit's order and user are not known yet.",
+        "ยังไม่ทราบว่าเงินฝากนี้เป็นของคำสั่งซื้อและผู้ใช้ใด",
+        "The merchant's service writes pg_deposit_correlations; see `tallyhook parked`.",
+    ),
+    "snapshot": Explanation(
+        "The event is too sparse to build the object's row.",
+        "ข้อมูลยังไม่พอที่จะสร้างรายการ",
+        "A later event brings the missing fields; see `tallyhook parked`.",
+    ),
+}

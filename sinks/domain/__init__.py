@@ -1,0 +1,1 @@
+"""What an event means for the state of its object: pure functions that know neither Kafka nor SQL."""

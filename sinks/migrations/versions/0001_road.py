@@ -1,0 +1,13 @@
+"""The tables of the road."""
+
+from sinks.migrations.statements import execute_file
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Creates the tables in the installation's schema."""
+    execute_file("0001_road.sql")

@@ -1,0 +1,62 @@
+"""The broker's configuration: one node that is broker and controller, made for fast starts on one machine."""
+
+from pathlib import Path
+
+from tallyhook.errors import LocalStackError
+
+NODE_ID = 1
+
+
+def server_properties(*, data: Path, broker_port: int, controller_port: int) -> str:
+    """The text of `server.properties`. Raises LocalStackError for a folder Kafka cannot take."""
+    if "," in str(data):
+        raise LocalStackError(f"Kafka cannot keep its data in a folder with a comma in its name: {data}")
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": NODE_ID,
+        "controller.quorum.voters": f"{NODE_ID}@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": data,
+        "auto.create.topics.enable": "false",
+        "num.partitions": 8,
+        "default.replication.factor": 1,
+        "min.insync.replicas": 1,
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 8,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 8,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        # A consumer group is ready at once instead of waiting for further members.
+        "group.initial.rebalance.delay.ms": 0,
+        # A broker that was killed is let in again when its old registration has expired.
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        # Segments and their indexes are allocated in advance, and there are many partitions.
+        "log.segment.bytes": 64 * 1024 * 1024,
+        "log.index.size.max.bytes": 1024 * 1024,
+        "log.cleaner.dedupe.buffer.size": 16 * 1024 * 1024,
+        "log.cleaner.threads": 1,
+        "num.network.threads": 2,
+        "num.io.threads": 4,
+        "num.recovery.threads.per.data.dir": 2,
+        "message.max.bytes": 9 * 1024 * 1024,
+        "replica.fetch.max.bytes": 9 * 1024 * 1024,
+    }
+    lines = [f"{name}={_escape(str(value))}" for name, value in properties.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _escape(value: str) -> str:
+    """Java reads these files as Latin-1 and takes backslashes as escapes."""
+    escaped = value.replace("\\", "\\\\")
+    units = escaped.encode("utf-16-be", errors="surrogatepass")
+    return "".join(
+        chr(code) if 32 <= code < 127 else f"\\u{code:04x}"
+        for code in (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    )

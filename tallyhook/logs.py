@@ -1,0 +1,54 @@
+"""Logs: one line a record, JSON by default, control characters escaped, no bodies, no secrets."""
+
+import logging
+import sys
+from typing import Literal
+
+import structlog
+
+LogFormat = Literal["json", "console"]
+
+
+def configure(component: str, level: str = "info", style: LogFormat = "json") -> None:
+    """Sends structlog and the standard library's records of this process to standard error.
+
+    Args:
+        component: the process's name (ingress, stream, sink, relay, ...), bound to each record.
+        level: debug, info, warning or error.
+        style: json for machines, console for people at a terminal.
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
+    renderer: structlog.typing.Processor = (
+        structlog.processors.JSONRenderer(ensure_ascii=True, sort_keys=False)
+        if style == "json"
+        else structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+            foreign_pre_chain=shared,
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(component=component)
+
+
+def logger(name: str) -> structlog.stdlib.BoundLogger:
+    """The logger of one module; events are short sentences, facts are keyword arguments."""
+    bound: structlog.stdlib.BoundLogger = structlog.get_logger(name)
+    return bound
