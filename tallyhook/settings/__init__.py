@@ -1,0 +1,40 @@
+"""Settings: environment variables `TALLYHOOK_...`, one class a component; secrets also from files (`..._FILE`).
+
+Nothing below the command line reads the environment: it calls `load` once and hands the objects on.
+"""
+
+from tallyhook.settings.component import Component, variable_of
+from tallyhook.settings.installation import DatabaseSettings, Installation, KafkaSettings, ProcessSettings
+from tallyhook.settings.loading import (
+    COMPONENTS,
+    SettingDescription,
+    Settings,
+    describe,
+    load,
+    load_component,
+    unknown_variables,
+)
+from tallyhook.settings.profiles import PROFILES, Profile
+from tallyhook.settings.stages import IngressSettings, RelaySettings, SinkSettings, StreamSettings
+
+__all__ = [
+    "COMPONENTS",
+    "PROFILES",
+    "Component",
+    "DatabaseSettings",
+    "IngressSettings",
+    "Installation",
+    "KafkaSettings",
+    "ProcessSettings",
+    "Profile",
+    "RelaySettings",
+    "SettingDescription",
+    "Settings",
+    "SinkSettings",
+    "StreamSettings",
+    "describe",
+    "load",
+    "load_component",
+    "unknown_variables",
+    "variable_of",
+]
