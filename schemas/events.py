@@ -1,6 +1,14 @@
 """Typed events: what the sink reads of a body. Unknown fields are skipped, unknown statuses and types pass."""
 
+from typing import Annotated
+
 import msgspec
+
+Bigint = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+"""A whole number that PostgreSQL's bigint can keep."""
+
+Version = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
+"""`data.object.version`: rises in the order in which the object's state changed."""
 
 
 class Overpayment(msgspec.Struct, frozen=True, gc=False):
@@ -8,7 +16,7 @@ class Overpayment(msgspec.Struct, frozen=True, gc=False):
 
     claim_id: str
     cause: str
-    amount_minor: int
+    amount_minor: Bigint
     slip_received_at: str
     status: str
     action_required: str
@@ -24,15 +32,15 @@ class DepositObject(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     object: str
-    version: int
+    version: Version
     status: str
     is_terminal: bool | None = None
     late_slip_accepted_until: str | None = None
-    ordered_amount_minor: int | None = None
-    transferred_amount_minor: int | None = None
-    amount_received_minor: int | None = None
-    fee_total_minor: int | None = None
-    credited_amount_minor: int | None = None
+    ordered_amount_minor: Bigint | None = None
+    transferred_amount_minor: Bigint | None = None
+    amount_received_minor: Bigint | None = None
+    fee_total_minor: Bigint | None = None
+    credited_amount_minor: Bigint | None = None
     fee_breakdown: msgspec.Raw = msgspec.Raw(b"null")
     overpayment: msgspec.Raw = msgspec.Raw(b"null")
     balance_transaction_id: str | None = None

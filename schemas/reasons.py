@@ -27,8 +27,11 @@ Reason = Literal[
     "money_rule",
     "overpayment_shape",
     "overpayment_collision",
+    "event_id_collision",
     "payload_too_large",
     "database_refused",
+    "correlation_shape",
+    "correlation_collision",
     # why an event has no effect
     "older_version",
     "seen_before",
@@ -145,6 +148,11 @@ REASONS: dict[Reason, Explanation] = {
         "claim เดียวกันเคยมาพร้อมเนื้อหาอื่น",
         "Compare both events with `tallyhook explain`; ask the gateway which is right.",
     ),
+    "event_id_collision": Explanation(
+        "The same event id was seen for another object or version.",
+        "รหัส event นี้เคยมาพร้อมรายการหรือ version อื่น",
+        "Compare both events with `tallyhook explain`; ask the gateway which is right.",
+    ),
     "payload_too_large": Explanation(
         "The effect's payload is larger than the limit.",
         "ข้อมูลของ effect ใหญ่เกินกำหนด",
@@ -154,6 +162,16 @@ REASONS: dict[Reason, Explanation] = {
         "PostgreSQL refused a value of this event.",
         "PostgreSQL ไม่รับค่าใน event นี้",
         "The detail has the message; report it, then `tallyhook redrive`.",
+    ),
+    "correlation_shape": Explanation(
+        "A record of the correlations topic is not a correlation.",
+        "ข้อมูลใน topic การจับคู่เงินฝากไม่ถูกต้อง",
+        "The detail names the field; repair the service that writes to deposit-correlations.",
+    ),
+    "correlation_collision": Explanation(
+        "A deposit or a merchant reference was given to another order or user before; the first one stays.",
+        "เงินฝากหรือรหัสอ้างอิงนี้เคยจับคู่กับคำสั่งซื้อหรือผู้ใช้อื่นแล้ว ระบบคงรายการแรกไว้",
+        "Compare with pg_deposit_correlations; repair the service that writes to deposit-correlations.",
     ),
     "older_version": Explanation(
         "A newer version of the object was applied before, so this one changes nothing.",

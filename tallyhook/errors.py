@@ -55,6 +55,10 @@ class LeaseLost(TallyhookError):
     """Another relay owns this shard: this one must end."""
 
 
+class ProducerBroken(TallyhookError):
+    """Kafka fenced the transactional producer or gave it up: the process must be replaced."""
+
+
 class OutboxRewound(TallyhookError):
     """The outbox no longer holds a row that was already sent: the database lost commits."""
 

@@ -172,3 +172,9 @@ def read_to_end(
     finally:
         reader.close()
     return found
+
+
+def headers_of(message: Message) -> list[tuple[str, bytes | str | None]]:
+    """A record's headers in their order, repeated ones included; empty where it has none."""
+    headers = message.headers() or []
+    return list(headers.items()) if isinstance(headers, dict) else list(headers)

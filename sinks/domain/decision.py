@@ -80,13 +80,21 @@ class EntryDraft:
 
 @dataclass(frozen=True, slots=True)
 class FlagDraft:
-    """An overpayment flag to be kept, first seen wins."""
+    """An overpayment flag to be kept, first seen wins.
+
+    Args:
+        observed_deposit_version: the version of the deposit that carried it.
+        slip_received_at: the flag's instant, in UTC, to the microsecond.
+        expected_response_at: likewise, or None.
+        raw: the flag's JSON as sent.
+    """
 
     pg_deposit_id: str
     observed_deposit_version: int
     flag: Overpayment
     slip_received_at: datetime
     expected_response_at: datetime | None
+    raw: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,7 @@ class DepositDecision:
         verdict: advanced or late.
         reason: why it has less effect than its status suggests; None when nothing is to be said.
         flag: the overpayment flag it carries, also when it is late.
-        reversal_differs: the reversal's snapshot names another amount than the credit (counted and shown).
+        reversal_differs: the reversal's snapshot names another amount or user than the credit (counted and shown).
     """
 
     state: DepositState

@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -43,9 +44,9 @@ class Guardian:
 
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
-        self.wake_read, self.wake_write = (
-            os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else _pipe_without_pipe2()
-        )
+        self.wake_read, self.wake_write = os.pipe()
+        os.set_blocking(self.wake_read, False)
+        os.set_blocking(self.wake_write, False)
         self.ended_by_signal = False
 
     def run(self) -> int:
@@ -81,7 +82,7 @@ class Guardian:
                 group=orders.gid,
                 extra_groups=[] if orders.uid is not None else None,
                 process_group=0,
-                preexec_fn=_die_with(os.getpid(), orders.orphan_signal),
+                preexec_fn=_die_with(os.getpid(), orders.orphan_signal),  # noqa: PLW1509 - this process has one thread
             )
         finally:
             os.close(log)
@@ -91,7 +92,7 @@ class Guardian:
         commands = b""
         parent_open = True
         stop_deadline: float | None = None
-        while not _has_ended(server.pid):
+        while not _has_ended(server):
             wait_seconds = PARENT_CHECK_SECONDS
             if stop_deadline is not None:
                 wait_seconds = min(wait_seconds, max(0.0, stop_deadline - time.monotonic()))
@@ -121,12 +122,14 @@ class Guardian:
         return code if code >= 0 else 128 - code
 
 
-def _has_ended(pid: int) -> bool:
-    """Looks without reaping."""
-    return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+def _has_ended(server: "subprocess.Popen[bytes]") -> bool:
+    """Looks without reaping where the system can (macOS could not before Python 3.13)."""
+    if not hasattr(os, "waitid"):
+        return server.poll() is not None
+    return os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _die_with(guardian_pid: int, orphan_signal: int):  # type: ignore[no-untyped-def]
+def _die_with(guardian_pid: int, orphan_signal: int) -> Callable[[], None] | None:
     """What the server does before it becomes the server: it asks Linux to end it when this guardian dies.
 
     The request is bound to the thread that forked, which here is the only one, and is lost on a change of user,
@@ -134,20 +137,13 @@ def _die_with(guardian_pid: int, orphan_signal: int):  # type: ignore[no-untyped
     """
     if sys.platform != "linux":
         return None
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    prctl = ctypes.CDLL(None).prctl
 
     def arrange() -> None:
         if prctl(PR_SET_PDEATHSIG, orphan_signal, 0, 0, 0) != 0 or os.getppid() != guardian_pid:
             os._exit(CANNOT_START)
 
     return arrange
-
-
-def _pipe_without_pipe2() -> tuple[int, int]:
-    ends = os.pipe()
-    for end in ends:
-        os.set_blocking(end, False)
-    return ends
 
 
 def _say(line: str) -> None:

@@ -8,14 +8,15 @@ import fcntl
 import hashlib
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from threading import Lock
+from threading import Event
 
 from tallyhook.errors import LocalStackError
+from tallyhook.local.download_progress import DownloadProgress
 from tallyhook.local.service import Progress, Report
 from tallyhook.local.state_files import write_atomically
 
@@ -46,19 +47,16 @@ class Jar:
         return folder / f"{self.artifact}-{self.version}.jar"
 
 
-def cache_dir() -> Path:
-    """TALLYHOOK_CACHE_DIR, else `tallyhook` in XDG_CACHE_HOME, else in ~/.cache."""
-    own = os.environ.get("TALLYHOOK_CACHE_DIR")
-    if own:
-        return Path(own).expanduser().absolute()
+def default_cache_dir() -> Path:
+    """`tallyhook` in XDG_CACHE_HOME, else in ~/.cache."""
     shared = os.environ.get("XDG_CACHE_HOME")
     return (Path(shared) if shared else Path.home() / ".cache").absolute() / "tallyhook"
 
 
-def read_lock(path: Path = LOCK_FILE) -> list[Jar]:
+def read_lock() -> list[Jar]:
     """The jars that make Kafka."""
     jars = []
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in LOCK_FILE.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             coordinate, size, digest = line.split(" ")
             group, artifact, version = coordinate.split(":")
@@ -66,21 +64,23 @@ def read_lock(path: Path = LOCK_FILE) -> list[Jar]:
     return jars
 
 
-def kafka_class_path(cache: Path, report: Report, *, maven_url: str = MAVEN_CENTRAL) -> list[Path]:
-    """The jars in the cache, fetched first where they are missing or damaged. Raises LocalStackError."""
+def kafka_class_path(cache: Path, report: Report, cancelled: Event, *, maven_url: str = MAVEN_CENTRAL) -> list[Path]:
+    """The jars in the cache, fetched first where they are missing or damaged.
+
+    Raises LocalStackError, also when `cancelled` is set meanwhile; what has arrived is kept for the next time.
+    """
     jars = read_lock()
     repository = cache / f"kafka-{KAFKA_VERSION}"
-    marker = repository / "complete"
     paths = [jar.path_in(repository) for jar in jars]
-    if _complete(jars, repository, marker):
+    if _complete(jars, repository):
         return paths
     try:
         repository.mkdir(parents=True, exist_ok=True)
-        with _sole_writer(repository / "download.lock", report):
-            if not _complete(jars, repository, marker):
-                marker.unlink(missing_ok=True)
-                _fetch_missing(jars, repository, maven_url, report)
-                write_atomically(marker, LOCK_FILE.read_text(encoding="utf-8"))
+        with _sole_writer(repository / "download.lock", report, cancelled):
+            if not _complete(jars, repository):
+                (repository / "complete").unlink(missing_ok=True)
+                _fetch_missing(jars, repository, maven_url, report, cancelled)
+                write_atomically(repository / "complete", LOCK_FILE.read_text(encoding="utf-8"))
     except OSError as failure:
         raise LocalStackError(
             f"Kafka's jars cannot be kept in {repository}: {failure}; "
@@ -89,52 +89,55 @@ def kafka_class_path(cache: Path, report: Report, *, maven_url: str = MAVEN_CENT
     return paths
 
 
-def _complete(jars: list[Jar], repository: Path, marker: Path) -> bool:
+def _complete(jars: list[Jar], repository: Path) -> bool:
     """A marker of this very list, and every file there in full length (what it holds was checked before)."""
     try:
-        if marker.read_text(encoding="utf-8") != LOCK_FILE.read_text(encoding="utf-8"):
+        if (repository / "complete").read_text(encoding="utf-8") != LOCK_FILE.read_text(encoding="utf-8"):
             return False
         return all(jar.path_in(repository).stat().st_size == jar.size_bytes for jar in jars)
     except OSError:
         return False
 
 
-def _fetch_missing(jars: list[Jar], repository: Path, maven_url: str, report: Report) -> None:
+def _fetch_missing(jars: list[Jar], repository: Path, maven_url: str, report: Report, cancelled: Event) -> None:
     missing = [jar for jar in jars if not _intact(jar, repository)]
-    total = sum(jar.size_bytes for jar in missing)
-    done = 0
-    counting = Lock()
-
-    def arrived(size: int) -> None:
-        nonlocal done
-        with counting:
-            done += size
-            report(Progress(STEP, f"Apache Kafka {KAFKA_VERSION}, {len(missing)} jars", done, total))
-
-    arrived(0)
-    with ThreadPoolExecutor(PARALLEL_DOWNLOADS, thread_name_prefix="kafka-jars") as pool:
-        for outcome in [pool.submit(_fetch, jar, repository, maven_url, arrived) for jar in missing]:
+    total_bytes = sum(jar.size_bytes for jar in missing)
+    message = f"Apache Kafka {KAFKA_VERSION}, {len(missing)} jars"
+    progress = DownloadProgress(STEP, message, total_bytes, report, cancelled)
+    progress.tell()
+    pool = ThreadPoolExecutor(PARALLEL_DOWNLOADS, thread_name_prefix="kafka-jars")
+    try:
+        for outcome in [pool.submit(_fetch, jar, repository, maven_url, progress) for jar in missing]:
             outcome.result()
+    finally:
+        # After a failure the jars that nobody has begun are not fetched any more.
+        pool.shutdown(wait=True, cancel_futures=True)
+    progress.tell()
 
 
-def _fetch(jar: Jar, repository: Path, maven_url: str, arrived: Callable[[int], None]) -> None:
+def _fetch(jar: Jar, repository: Path, maven_url: str, progress: DownloadProgress) -> None:
     """Fetches one jar, anew when what came is not what was promised."""
-    from jgo.maven import MavenContext
+    from jgo.maven import MavenContext, PythonResolver
 
-    context = MavenContext(repo_cache=repository, remote_repos={"central": maven_url}, timeout=REQUEST_TIMEOUT_SECONDS)
+    context = MavenContext(
+        resolver=PythonResolver(progress_callback=progress.file),
+        repo_cache=repository,
+        remote_repos={"central": maven_url},
+        timeout=REQUEST_TIMEOUT_SECONDS,
+    )
     reason = ""
     for attempt in range(ATTEMPTS):
+        progress.demand_going_on()
         jar.path_in(repository).unlink(missing_ok=True)
         try:
             context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve()
-        # jgo raises RuntimeError for what it cannot find; requests' errors are OSErrors.
+        # jgo raises RuntimeError for what it cannot find; the errors of the network are OSErrors.
         except (OSError, RuntimeError) as failure:
             reason = str(failure)
         else:
             if _intact(jar, repository):
-                arrived(jar.size_bytes)
                 return
-            reason = "what arrived is not the promised file (size or SHA-256 differ)"
+            reason = "what arrived is not the promised file (its SHA-256 differs)"
         time.sleep(0.5 * (attempt + 1))
     jar.path_in(repository).unlink(missing_ok=True)
     raise LocalStackError(
@@ -153,26 +156,30 @@ def _intact(jar: Jar, repository: Path) -> bool:
 
 
 @contextmanager
-def _sole_writer(path: Path, report: Report) -> Iterator[None]:
+def _sole_writer(path: Path, report: Report, cancelled: Event) -> Iterator[None]:
     """Waits, and says so, while another process fills the cache."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         deadline = time.monotonic() + LOCK_WAIT_SECONDS
         told = False
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    raise LocalStackError(
-                        f"another process has been downloading Kafka into {path.parent} for over "
-                        f"{LOCK_WAIT_SECONDS:.0f} s; end it, or set TALLYHOOK_CACHE_DIR to another folder"
-                    ) from None
-                if not told:
-                    report(Progress(STEP, "waiting for another process that downloads the same"))
-                    told = True
-                time.sleep(LOCK_POLL_SECONDS)
+        while not _locked(handle):
+            if time.monotonic() >= deadline or cancelled.is_set():
+                raise LocalStackError(
+                    f"another process is downloading Kafka into {path.parent} and was waited for in vain; "
+                    "end it, or set TALLYHOOK_CACHE_DIR to another folder"
+                )
+            if not told:
+                report(Progress(STEP, "waiting for another process that downloads the same"))
+                told = True
+            time.sleep(LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,21 +1,27 @@
 """The broker's configuration: one node that is broker and controller, made for fast starts on one machine."""
 
-from pathlib import Path
+from pathlib import PurePath
 
 from tallyhook.errors import LocalStackError
 
 NODE_ID = 1
+HEAP_MEGABYTES = 768
 
 
-def server_properties(*, data: Path, broker_port: int, controller_port: int) -> str:
-    """The text of `server.properties`. Raises LocalStackError for a folder Kafka cannot take."""
+def broker_settings(
+    *, data: PurePath, broker_port: int, controller_port: int, listen: str = "127.0.0.1"
+) -> dict[str, str]:
+    """Names and values of `server.properties`; clients are told 127.0.0.1 whatever address it listens on.
+
+    Raises LocalStackError for a folder Kafka cannot take.
+    """
     if "," in str(data):
         raise LocalStackError(f"Kafka cannot keep its data in a folder with a comma in its name: {data}")
-    properties = {
+    settings: dict[str, object] = {
         "process.roles": "broker,controller",
         "node.id": NODE_ID,
         "controller.quorum.voters": f"{NODE_ID}@127.0.0.1:{controller_port}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://{listen}:{broker_port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker_port}",
         "controller.listener.names": "CONTROLLER",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -45,18 +51,24 @@ def server_properties(*, data: Path, broker_port: int, controller_port: int) -> 
         "num.network.threads": 2,
         "num.io.threads": 4,
         "num.recovery.threads.per.data.dir": 2,
+        # Above the largest body that the ingress can be told to take.
         "message.max.bytes": 9 * 1024 * 1024,
-        "replica.fetch.max.bytes": 9 * 1024 * 1024,
     }
-    lines = [f"{name}={_escape(str(value))}" for name, value in properties.items()]
-    return "\n".join(lines) + "\n"
+    return {name: str(value) for name, value in settings.items()}
+
+
+def as_properties(settings: dict[str, str]) -> str:
+    """The text of a Java properties file."""
+    return "".join(f"{name}={_escape(value)}\n" for name, value in settings.items())
+
+
+def as_environment(settings: dict[str, str]) -> dict[str, str]:
+    """The variables from which Kafka's container image makes the same file."""
+    return {"KAFKA_" + name.upper().replace(".", "_"): value for name, value in settings.items()}
 
 
 def _escape(value: str) -> str:
     """Java reads these files as Latin-1 and takes backslashes as escapes."""
-    escaped = value.replace("\\", "\\\\")
-    units = escaped.encode("utf-16-be", errors="surrogatepass")
-    return "".join(
-        chr(code) if 32 <= code < 127 else f"\\u{code:04x}"
-        for code in (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
-    )
+    units = value.replace("\\", "\\\\").encode("utf-16-be")
+    codes = (int.from_bytes(units[at : at + 2], "big") for at in range(0, len(units), 2))
+    return "".join(chr(code) if 32 <= code < 127 else f"\\u{code:04x}" for code in codes)

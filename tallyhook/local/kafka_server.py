@@ -3,26 +3,28 @@
 import base64
 import os
 import shutil
+import signal
 import subprocess
+import threading
 import time
 import uuid
 from pathlib import Path
 
 from tallyhook.errors import LocalStackError
 from tallyhook.local.jars import kafka_class_path
-from tallyhook.local.kafka_config import server_properties
-from tallyhook.local.orphans import FoundProcess, end_orphans
+from tallyhook.local.kafka_config import HEAP_MEGABYTES, as_properties, broker_settings
+from tallyhook.local.launch import launch
+from tallyhook.local.orphans import end_orphans
 from tallyhook.local.ports import Ports, is_free
 from tallyhook.local.process import ManagedProcess
-from tallyhook.local.readiness import await_answer, kafka_answers, port_answers
+from tallyhook.local.readiness import kafka_answers, port_answers
 from tallyhook.local.service import Progress, Report
-from tallyhook.local.state_files import tail, write_atomically
+from tallyhook.local.state_files import write_atomically
 
 STEP = "kafka-start"
 READY_SECONDS = 60.0
 STOP_SECONDS = 20.0
 FORMAT_SECONDS = 60.0
-HEAP_MEGABYTES = 768
 BROKER_PORT, CONTROLLER_PORT = "kafka", "kafka-controller"
 
 
@@ -41,9 +43,10 @@ class KafkaServer:
         self.download_seconds = 0.0
         self._process: ManagedProcess | None = None
         self._class_path: list[Path] = []
+        self._cancelled = threading.Event()
 
     @property
-    def bootstrap(self) -> str:
+    def address(self) -> str:
         """host:port for clients."""
         return f"127.0.0.1:{self.ports[BROKER_PORT]}"
 
@@ -57,13 +60,13 @@ class KafkaServer:
         return self._process is not None and self._process.running()
 
     def prepare(self) -> None:
-        """Has the jars at hand, ends a broker that a crash left on this data, and frees or renews the ports.
-
-        Only for the start of the whole stack, when no client holds an address yet.
-        """
+        """Has the jars at hand, ends a broker that a crash left on this data, and renews ports that are taken."""
+        self._cancelled.clear()
         began = time.monotonic()
-        self._class_path = kafka_class_path(self.cache, self.report)
-        self.download_seconds += time.monotonic() - began
+        try:
+            self._class_path = kafka_class_path(self.cache, self.report, self._cancelled)
+        finally:
+            self.download_seconds += time.monotonic() - began
         self._end_orphans()
         for name in (BROKER_PORT, CONTROLLER_PORT):
             if not is_free(self.ports[name]):
@@ -73,56 +76,51 @@ class KafkaServer:
         """Returns when the broker lists itself to clients. Raises LocalStackError."""
         if self.running():
             return
+        self._cancelled.clear()
         if not self._class_path:
-            self._class_path = kafka_class_path(self.cache, self.report)
+            self._class_path = kafka_class_path(self.cache, self.report, self._cancelled)
         self._end_orphans()
         self._format_once()
         properties = self._write_properties()
         for name in (BROKER_PORT, CONTROLLER_PORT):
-            if not is_free(self.ports[name]):
-                raise LocalStackError(
-                    f"Kafka's port 127.0.0.1:{self.ports[name]} is taken by another program; end it, "
-                    "or stop the stack and start it anew (it then takes another port)"
-                )
-        self.report(Progress(STEP, f"Apache Kafka on {self.bootstrap}"))
+            self.ports.demand_free(name)
+        self.report(Progress(STEP, f"Apache Kafka on {self.address}"))
         self._process = ManagedProcess(
-            self.name, self._java("kafka.Kafka", str(properties)), env=_environment(),
-            log_path=self.log_path, stop_seconds=STOP_SECONDS, cwd=self.folder,
-        )  # fmt: skip
-        self._process.start()
-        reason = await_answer(self._answers, READY_SECONDS, self.running)
-        if reason is not None:
-            self._give_up(reason)
+            self.name,
+            self._java("kafka.Kafka", str(properties)),
+            env=_environment(),
+            log_path=self.log_path,
+            stop_seconds=STOP_SECONDS,
+            cwd=self.folder,
+        )
+        launch(
+            self._process,
+            self._answers,
+            seconds=READY_SECONDS,
+            cancelled=self._cancelled,
+            next_step=f"If Kafka's data is beyond repair, remove {self.folder.parent} and begin anew",
+        )
 
     def stop(self) -> None:
         """Ends the broker; it hands over its logs cleanly, so the next start is fast."""
+        self._cancelled.set()
         if self._process is not None:
             self._process.stop()
 
+    def discard(self) -> None:
+        """Nothing of it lives outside of the state directory but the shared downloads."""
+
     def _answers(self) -> str | None:
         # The client library backs off between attempts; the plain port tells sooner when asking makes sense.
-        return port_answers(self.ports[BROKER_PORT]) or kafka_answers({"bootstrap.servers": self.bootstrap})
-
-    def _give_up(self, reason: str) -> None:
-        code = self._process.exit_code if self._process is not None else None
-        what = f"ended with code {code}" if code is not None else f"did not answer in {READY_SECONDS:.0f} s"
-        self.stop()
-        raise LocalStackError(
-            f"Kafka {what}: {reason}\nLast lines of {self.log_path}:\n{tail(self.log_path)}\n"
-            f"Next: read that log; if its data is beyond repair, remove {self.folder}"
-        )
-
-    def _end_orphans(self) -> None:
-        mark = self._mark()
-
-        def belongs(process: FoundProcess) -> bool:
-            return mark in process.argv
-
-        end_orphans(belongs, 15, STOP_SECONDS)
+        return port_answers(self.ports[BROKER_PORT]) or kafka_answers({"bootstrap.servers": self.address})
 
     def _mark(self) -> str:
         """What tells our Java from every other on this machine."""
         return f"-Dtallyhook.data={self.data.resolve()}"
+
+    def _end_orphans(self) -> None:
+        mark = self._mark()
+        end_orphans(lambda process: mark in process.argv, signal.SIGTERM, STOP_SECONDS)
 
     def _format_once(self) -> None:
         """Formats the data folder; what an interrupted formatting left is removed, since no broker ran on it."""
@@ -133,6 +131,8 @@ class KafkaServer:
         shutil.rmtree(self.data, ignore_errors=True)
         self.data.mkdir(parents=True, exist_ok=True)
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # An option of the command must not begin with a dash.
+        cluster_id = cluster_id.replace("-", "A", 1) if cluster_id.startswith("-") else cluster_id
         properties = self._write_properties()
         command = self._java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties))
         try:
@@ -149,13 +149,13 @@ class KafkaServer:
         write_atomically(marker, cluster_id + "\n")
 
     def _write_properties(self) -> Path:
-        path = self.folder / "server.properties"
-        text = server_properties(
+        settings = broker_settings(
             data=self.data.resolve(),
             broker_port=self.ports[BROKER_PORT],
             controller_port=self.ports[CONTROLLER_PORT],
         )
-        write_atomically(path, text)
+        path = self.folder / "server.properties"
+        write_atomically(path, as_properties(settings))
         return path.resolve()
 
     def _java(self, main_class: str, *arguments: str) -> list[str]:

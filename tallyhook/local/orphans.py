@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tallyhook.errors import LocalStackError
+
 POLL_SECONDS = 0.05
 KILL_SECONDS = 10.0
 
@@ -22,6 +24,8 @@ class FoundProcess:
     cwd: Path | None
 
 
+# Where working directories can be read, the backends of a killed postmaster can be told from others.
+SEES_WORKING_DIRECTORIES = Path("/proc/self/cwd").exists()
 Belongs = Callable[[FoundProcess], bool]
 
 
@@ -45,14 +49,19 @@ def processes() -> Iterator[FoundProcess]:
 def end_orphans(belongs: Belongs, stop_signal: int, stop_seconds: float) -> list[int]:
     """Asks those that belong to end, kills them after `stop_seconds`; returns their pids when all are gone.
 
-    A process of another user that may not be signalled is left alone and still named in the answer.
+    Raises LocalStackError that names those that remain, which may belong to another user.
     """
     found = {process.pid for process in processes() if belongs(process)}
     _signal_all(found, stop_signal)
     left = _wait_gone(belongs, stop_seconds)
     if left:
         _signal_all(left, signal.SIGKILL)
-        _wait_gone(belongs, KILL_SECONDS)
+        left = _wait_gone(belongs, KILL_SECONDS)
+    if left:
+        raise LocalStackError(
+            f"an earlier server still works on this data and cannot be ended: process {sorted(left)}; "
+            "end it by hand, then start again"
+        )
     return sorted(found)
 
 

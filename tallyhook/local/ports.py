@@ -3,6 +3,7 @@
 import json
 import random
 import socket
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,7 @@ class Ports:
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / "run" / "ports.json"
         self.numbers: dict[str, int] = {}
+        self._choosing = threading.Lock()
         with suppress(OSError, ValueError, AttributeError, TypeError):
             stored = json.loads(self.path.read_text(encoding="utf-8")).items()
             self.numbers = {str(name): int(number) for name, number in stored}
@@ -30,15 +32,24 @@ class Ports:
             self.renew(name)
         return self.numbers[name]
 
+    def demand_free(self, name: str) -> None:
+        """Raises LocalStackError when another program listens on that port."""
+        if not is_free(self[name]):
+            raise LocalStackError(
+                f"port 127.0.0.1:{self[name]} of {name} is taken by another program; end that one, "
+                "or stop the stack and start it anew (it then takes another port)"
+            )
+
     def renew(self, name: str) -> int:
         """Chooses another free port for that name and stores it."""
-        taken = set(self.numbers.values())
-        for _ in range(ATTEMPTS):
-            number = random.randint(LOWEST, HIGHEST)  # noqa: S311 - a port is no secret
-            if number not in taken and is_free(number):
-                self.numbers[name] = number
-                write_atomically(self.path, json.dumps(self.numbers))
-                return number
+        with self._choosing:
+            taken = set(self.numbers.values())
+            for _ in range(ATTEMPTS):
+                number = random.randint(LOWEST, HIGHEST)  # noqa: S311 - a port is no secret
+                if number not in taken and is_free(number):
+                    self.numbers[name] = number
+                    write_atomically(self.path, json.dumps(self.numbers))
+                    return number
         raise LocalStackError(f"no free port found on 127.0.0.1 between {LOWEST} and {HIGHEST} for {name}")
 
 

@@ -42,18 +42,18 @@ class PostgresHome:
         return account.pw_uid, account.pw_gid
 
 
-def postgres_home(state_dir: Path) -> PostgresHome:
-    """Finds or prepares the place for this state directory. Raises LocalStackError."""
+def find(state_dir: Path) -> PostgresHome:
+    """The place for this state directory, prepared as far as root must. Raises LocalStackError."""
     link, installed = state_dir / "postgres", _installed()
     if os.geteuid() != 0:
-        if link.is_symlink():
-            raise LocalStackError(
-                f"the database of {state_dir} was made by root; run as root, or choose another --state-dir"
-            )
+        _demand_data_of(link, os.geteuid())
         return PostgresHome(link, installed / "bin", None)
     user = _server_user()
+    state_dir.mkdir(parents=True, exist_ok=True)
     binaries = installed if _may_walk(installed / "bin", user) else _copied_binaries(installed, user)
-    return PostgresHome(_data_for_root(state_dir, link, user), binaries / "bin", user.pw_name)
+    data = _data_for_root(state_dir, link, user)
+    _demand_data_of(data, user.pw_uid)
+    return PostgresHome(data, binaries / "bin", user.pw_name)
 
 
 def discard(state_dir: Path) -> None:
@@ -126,6 +126,15 @@ def _data_for_root(state_dir: Path, link: Path, user: pwd.struct_passwd) -> Path
     os.chown(data, user.pw_uid, user.pw_gid)
     link.symlink_to(data)
     return data
+
+
+def _demand_data_of(data: Path, uid: int) -> None:
+    """PostgreSQL refuses data of another user; the reason is most often a start with and one without root."""
+    if data.exists() and data.stat().st_uid != uid:
+        raise LocalStackError(
+            f"the database in {data} belongs to user id {data.stat().st_uid} and would run as {uid}: it was made "
+            "with other rights (root or not). Start as before, or choose another --state-dir"
+        )
 
 
 def _place_name(state_dir: Path) -> str:

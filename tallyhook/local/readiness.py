@@ -3,11 +3,15 @@
 import logging
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import psycopg
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
+from psycopg import sql
+
+from tallyhook.errors import LocalStackError
 
 POLL_SECONDS = 0.05
 ATTEMPT_SECONDS = 2.0
@@ -26,10 +30,10 @@ def await_answer(attempt: Callable[[], str | None], seconds: float, alive: Calla
         time.sleep(POLL_SECONDS)
 
 
-def kafka_answers(client_config: dict[str, object]) -> str | None:
+def kafka_answers(client_config: Mapping[str, Any]) -> str | None:
     """None when a broker that takes clients answers, else the reason."""
     reasons: list[str] = []
-    config = {
+    config: dict[str, Any] = {
         **client_config,
         "log_level": 0,
         "error_cb": lambda error: reasons.append(error.str()),
@@ -66,3 +70,14 @@ def postgres_answers(url: str, password: str | None = None) -> str | None:
     except psycopg.Error as failure:
         return str(failure).strip() or type(failure).__name__
     return None
+
+
+def create_database_once(maintenance_url: str, name: str) -> None:
+    """Creates a database if there is none of that name. Raises LocalStackError."""
+    try:
+        with psycopg.connect(maintenance_url, autocommit=True, connect_timeout=10) as connection:
+            found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name]).fetchone()
+            if found is None:
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    except psycopg.Error as failure:
+        raise LocalStackError(f"database {name} could not be created: {str(failure).strip()}") from failure

@@ -1,0 +1,1 @@
+"""What operators do: topics, explaining, and running the whole pipeline on one machine."""

@@ -4,11 +4,18 @@ Nothing below the command line reads the environment: it calls `load` once and h
 """
 
 from tallyhook.settings.component import Component, variable_of
-from tallyhook.settings.installation import DatabaseSettings, Installation, KafkaSettings, ProcessSettings
+from tallyhook.settings.installation import (
+    DatabaseSettings,
+    Installation,
+    KafkaSettings,
+    LocalSettings,
+    ProcessSettings,
+)
 from tallyhook.settings.loading import (
     COMPONENTS,
     SettingDescription,
     Settings,
+    as_environment,
     describe,
     load,
     load_component,
@@ -25,6 +32,7 @@ __all__ = [
     "IngressSettings",
     "Installation",
     "KafkaSettings",
+    "LocalSettings",
     "ProcessSettings",
     "Profile",
     "RelaySettings",
@@ -32,6 +40,7 @@ __all__ = [
     "Settings",
     "SinkSettings",
     "StreamSettings",
+    "as_environment",
     "describe",
     "load",
     "load_component",

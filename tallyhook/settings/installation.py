@@ -111,3 +111,20 @@ class ProcessSettings(Component):
     health_host: str = Field(
         "127.0.0.1", description="address of /livez, /readyz and /metrics of stream, sink and relay"
     )
+
+
+class LocalSettings(Component):
+    """How `up` gets the servers that are not given."""
+
+    model_config = SettingsConfigDict(env_prefix="TALLYHOOK_LOCAL_")
+
+    servers: Literal["auto", "containers", "packages"] = Field(
+        "auto",
+        description="auto: containers where a Docker engine answers, else downloaded packages; "
+        "a state directory keeps the way it was made with",
+    )
+    cache_dir: Path | None = Field(
+        None,
+        validation_alias="TALLYHOOK_CACHE_DIR",
+        description="folder for downloads; unset: tallyhook in XDG_CACHE_HOME or ~/.cache",
+    )

@@ -2,13 +2,20 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from tallyhook.errors import SettingsError
 from tallyhook.settings.component import Component, bounds_of, is_secret, unit_of, variable_of
-from tallyhook.settings.installation import DatabaseSettings, Installation, KafkaSettings, ProcessSettings
+from tallyhook.settings.installation import (
+    DatabaseSettings,
+    Installation,
+    KafkaSettings,
+    LocalSettings,
+    ProcessSettings,
+)
 from tallyhook.settings.profiles import PROFILES, Profile
 from tallyhook.settings.stages import IngressSettings, RelaySettings, SinkSettings, StreamSettings
 
@@ -27,6 +34,7 @@ class Settings:
     stream: StreamSettings
     sink: SinkSettings
     relay: RelaySettings
+    local: LocalSettings = dataclass_field(default_factory=LocalSettings)
 
     @property
     def profile(self) -> Profile:
@@ -43,6 +51,7 @@ COMPONENTS: Mapping[str, type[Component]] = {
     "stream": StreamSettings,
     "sink": SinkSettings,
     "relay": RelaySettings,
+    "local": LocalSettings,
 }
 
 
@@ -91,8 +100,25 @@ def describe() -> Iterator[SettingDescription]:
 def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """Variables that look like ours and are not: most often a typing error."""
     known = {row.variable for row in describe()}
-    known |= {row.variable + "_FILE" for row in describe() if row.secret} | {"TALLYHOOK_CACHE_DIR"}
+    known |= {row.variable + "_FILE" for row in describe() if row.secret}
     return sorted(name for name in environ if name.startswith("TALLYHOOK_") and name not in known)
+
+
+def as_environment(settings: Settings) -> dict[str, str]:
+    """The variables that make another process read the same settings; what stands at its default is left out."""
+    variables = {}
+    for name, component in COMPONENTS.items():
+        values = getattr(settings, name)
+        for field_name, field in component.model_fields.items():
+            value = getattr(values, field_name)
+            if value is None or value == field.default:
+                continue
+            if isinstance(value, SecretStr):
+                value = value.get_secret_value()
+            variables[variable_of(component, field_name)] = (
+                str(value).lower() if isinstance(value, bool) else str(value)
+            )
+    return variables
 
 
 def _explain(component: type[Component], error: Any) -> str:

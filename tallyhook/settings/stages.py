@@ -65,6 +65,13 @@ class IngressSettings(Component):
     shutdown_seconds: float = Field(
         20.0, ge=1, le=300, description="drain on SIGTERM", json_schema_extra=unit("seconds")
     )
+    announce_seconds: float = Field(
+        1.0,
+        ge=0,
+        le=60,
+        description="on SIGTERM /readyz says 503 this long before the port closes, within the drain",
+        json_schema_extra=unit("seconds"),
+    )
 
 
 class StreamSettings(Component):

@@ -28,7 +28,8 @@ CREATE TABLE {schema}.pg_webhook_inbox (
 );
 CREATE INDEX pg_webhook_inbox_received_idx ON {schema}.pg_webhook_inbox (received_at);
 CREATE INDEX pg_webhook_inbox_object_idx ON {schema}.pg_webhook_inbox (object_id);
-CREATE INDEX pg_webhook_inbox_parked_idx ON {schema}.pg_webhook_inbox (partition, object_id) WHERE processed_at IS NULL;
+CREATE INDEX pg_webhook_inbox_parked_idx ON {schema}.pg_webhook_inbox (object_id, arrival_seq)
+  INCLUDE (partition, received_at, parked_reason) WHERE processed_at IS NULL;
 
 -- Every delivery of a known event after the first one.
 CREATE TABLE {schema}.redeliveries (
@@ -40,13 +41,16 @@ CREATE TABLE {schema}.redeliveries (
   PRIMARY KEY (event_id, source_partition, source_offset)
 );
 
--- Written by the merchant's own service when its create call returns.
+-- Written by the merchant's own service when its create call returns. noted_xid fills itself: by it the sink finds what
+-- was written since it last looked, whatever the order of the commits.
 CREATE TABLE {schema}.pg_deposit_correlations (
   pg_deposit_id      text PRIMARY KEY,
   merchant_reference text NOT NULL UNIQUE,
   our_order_id       text NOT NULL,
-  our_user_id        text NOT NULL
+  our_user_id        text NOT NULL,
+  noted_xid          xid8 NOT NULL DEFAULT pg_current_xact_id()
 );
+CREATE INDEX pg_deposit_correlations_noted_idx ON {schema}.pg_deposit_correlations (noted_xid);
 CREATE INDEX pg_deposit_correlations_order_idx ON {schema}.pg_deposit_correlations (our_order_id);
 
 -- The mirror of the gateway's deposit orders.
@@ -159,6 +163,13 @@ CREATE TABLE {schema}.relay_cursors (
   lease_until timestamptz
 );
 
+-- How many relays share the partitions: partition p belongs to shard p modulo shards. Fixed when the first one starts.
+CREATE TABLE {schema}.relay_installation (
+  single       boolean PRIMARY KEY DEFAULT true CHECK (single),
+  shards       integer NOT NULL CHECK (shards > 0),
+  installed_at timestamptz NOT NULL DEFAULT now()
+);
+
 -- What could not be applied, with its bytes: the one place that quarantine and redrive read.
 CREATE TABLE {schema}.quarantined_events (
   id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -180,6 +191,7 @@ CREATE TABLE {schema}.quarantined_events (
   CONSTRAINT quarantined_events_source_uk UNIQUE (source_topic, source_partition, source_offset)
 );
 CREATE INDEX quarantined_events_event_idx ON {schema}.quarantined_events (event_id);
+CREATE INDEX quarantined_events_unresolved_idx ON {schema}.quarantined_events (event_id) WHERE state = 'open';
 CREATE INDEX quarantined_events_object_idx ON {schema}.quarantined_events (object_id);
 CREATE INDEX quarantined_events_open_idx ON {schema}.quarantined_events (at) WHERE state = 'open';
 

@@ -1,0 +1,173 @@
+"""The door: from a request to its answer. 2xx is said only of bytes that Kafka has confirmed."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC
+
+import orjson
+
+from ingress.endpoints import Endpoint
+from ingress.envelope import BadEnvelope, read
+from ingress.messages import ACCEPTED, Head, Request, Response
+from ingress.publisher import NotConfirmed, Publisher
+from ingress.quiet_log import QuietLog
+from ingress.records import Record, dead_letter, event_record, fields_of
+from ingress.refusals import REFUSAL_REASONS, RefusalReason, Refused, response_of
+from schemas.topics import TopicNames
+from tallyhook import logs
+from tallyhook.clock import Clock
+from tallyhook.metrics import Metrics
+from tallyhook.settings import Installation
+
+_log = logs.logger(__name__)
+_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Door:
+    """Routes, verifies, reads the envelope, publishes, answers. Knows neither sockets nor HTTP's syntax.
+
+    Args:
+        endpoints: by path.
+        installation: whose topics are written to, and in which mode.
+        max_in_flight: requests at once; further ones are told to come again.
+        not_ready: why `/readyz` says 503; empty when all is well.
+        not_live: why `/livez` says 503.
+    """
+
+    def __init__(
+        self,
+        endpoints: Mapping[str, Endpoint],
+        installation: Installation,
+        *,
+        max_in_flight: int,
+        metrics: Metrics,
+        clock: Clock,
+        not_ready: Callable[[], list[str]],
+        not_live: Callable[[], list[str]],
+    ) -> None:
+        self._endpoints, self._livemode = endpoints, installation.livemode
+        self._names = TopicNames(installation.topic_prefix)
+        self._test_events = TopicNames(installation.test_prefix).events
+        self._max_in_flight, self._metrics, self._clock = max_in_flight, metrics, clock
+        self._not_ready, self._not_live = not_ready, not_live
+        self._quiet = QuietLog(_log, clock)
+        self._in_flight = 0
+        self.publisher: Publisher | None = None
+        self.takes_test_events = False
+        self.max_body_bytes = 0
+        self.shutting_down = False
+        self._pages: dict[str, Callable[[], Response]] = {
+            "/livez": lambda: _health(self._not_live()),
+            "/readyz": lambda: _health(self._not_ready()),
+            "/metrics": self._exposition,
+        }
+        for reason in REFUSAL_REASONS:
+            metrics.counter("tallyhook_ingress_refused_total", reason=reason)
+        self._accepted = metrics.counter("tallyhook_ingress_accepted_total")
+        self._publish_seconds = metrics.histogram("tallyhook_ingress_publish_seconds")
+
+    def early(self, head: Head) -> Response | None:
+        """What the head alone decides; None lets the request in."""
+        page = self._pages.get(head.path)
+        if page is not None:
+            if head.method == "GET":
+                return page()
+            return self._refuse("method", f"not for {head.path}", allow="GET")
+        if head.path not in self._endpoints:
+            return self._refuse("not_found", "no such path")
+        if head.method != "POST":
+            return self._refuse("method", "not for a webhook", allow="POST")
+        if head.all(b"content-encoding"):
+            return self._refuse("content_encoding", "the signature is of the plain bytes")
+        if self.shutting_down:
+            return self._refuse("shutting_down", "the process is ending", close=True)
+        if self.publisher is None:
+            return self._refuse("starting", "Kafka has not answered yet")
+        if self._in_flight >= self._max_in_flight:
+            return self._refuse("in_flight", f"{self._in_flight} requests are under way")
+        self._in_flight += 1
+        return None
+
+    def left(self) -> None:
+        """A request that was let in is over."""
+        self._in_flight -= 1
+
+    def refused(self, refusal: Refused) -> Response:
+        """The answer to what cannot be read whole."""
+        return self._refuse(refusal.reason, refusal.detail, close=True)
+
+    async def answer(self, request: Request) -> Response:
+        """Verifies and publishes; the answer comes after Kafka's confirmation."""
+        endpoint, publisher = self._endpoints[request.head.path], self.publisher
+        if publisher is None:
+            return self._refuse("starting", "Kafka has not answered yet")
+        if len(request.body) > self.max_body_bytes:
+            return self._refuse("body_too_large", f"{len(request.body)} bytes; the topics take {self.max_body_bytes}")
+        try:
+            key_id = endpoint.scheme.verify(request, endpoint.keyring.keys, self._clock.now().timestamp())
+        except Refused as refusal:
+            return self._refuse(refusal.reason, refusal.detail, endpoint=endpoint.name)
+        record = self._record(request, endpoint, key_id)
+        began_at = self._clock.monotonic_seconds()
+        try:
+            await publisher.publish(record)
+        except NotConfirmed as failure:
+            return self._refuse("not_confirmed", str(failure), topic=record.topic)
+        self._publish_seconds.observe(self._clock.monotonic_seconds() - began_at)
+        self._accepted.inc()
+        if record.reason is not None:
+            self._metrics.counter("tallyhook_ingress_dead_lettered_total", reason=record.reason).inc()
+        return ACCEPTED
+
+    def _record(self, request: Request, endpoint: Endpoint, key_id: str) -> Record:
+        received_at = self._clock.now().astimezone(UTC).isoformat().replace("+00:00", "Z")
+        try:
+            envelope = read(request.body, max_id_bytes=endpoint.max_id_bytes)
+            if endpoint.merchant is not None and envelope.merchant != endpoint.merchant:
+                detail = f"account.merchant_id is not the merchant of endpoint {endpoint.name}"
+                raise BadEnvelope("envelope_merchant", detail, fields_of(envelope))
+            if envelope.livemode == self._livemode:
+                topic = self._names.events
+            elif not envelope.livemode and self.takes_test_events:
+                topic = self._test_events
+            else:
+                raise BadEnvelope("wrong_livemode", self._mode_detail(envelope.livemode), fields_of(envelope))
+        except BadEnvelope as bad:
+            self._quiet.info("dead letter", reason=bad.reason, detail=bad.detail, endpoint=endpoint.name)
+            return dead_letter(
+                self._names.dead_letters,
+                request,
+                bad,
+                received_at=received_at,
+                key_id=key_id,
+                max_id_bytes=endpoint.max_id_bytes,
+            )
+        return event_record(topic, request, envelope, source=endpoint.source, received_at=received_at, key_id=key_id)
+
+    def _mode_detail(self, livemode: bool) -> str:
+        if livemode:
+            return "a live event on an installation for test events (TALLYHOOK_LIVEMODE=false)"
+        return f"topic {self._test_events} does not exist: create it with `tallyhook topics apply`"
+
+    def _refuse(
+        self,
+        reason: RefusalReason,
+        detail: str,
+        *,
+        allow: str | None = None,
+        close: bool = False,
+        **facts: object,
+    ) -> Response:
+        self._metrics.counter("tallyhook_ingress_refused_total", reason=reason).inc()
+        self._quiet.info("refused", reason=reason, detail=detail, **facts)
+        return response_of(reason, allow=allow, close=close)
+
+    def _exposition(self) -> Response:
+        self._metrics.gauge("tallyhook_ingress_in_flight").set(self._in_flight)
+        self._metrics.gauge("tallyhook_ready").set(0 if self._not_ready() else 1)
+        return Response(200, self._metrics.exposition(), _TEXT)
+
+
+def _health(reasons: list[str]) -> Response:
+    if not reasons:
+        return Response(200, b'{"status":"ok"}')
+    return Response(503, orjson.dumps({"status": "unavailable", "reasons": reasons}))

@@ -1,0 +1,102 @@
+"""From a verified request to the record that is published: an event, or a dead letter with its reason."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ingress.envelope import BadEnvelope, Envelope, Fields, is_number, is_text
+from ingress.messages import Request
+from schemas.headers import WEBHOOK_HEADERS, EventHeaders, Header
+from schemas.reasons import Reason
+
+_TRACEPARENT = re.compile(rb"^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What goes to Kafka; records of one key keep their order.
+
+    Args:
+        reason: why it is a dead letter, None for an event.
+    """
+
+    topic: str
+    key: bytes | None
+    value: bytes
+    headers: Sequence[Header]
+    reason: Reason | None = None
+
+
+def event_record(
+    topic: str, request: Request, envelope: Envelope, *, source: str, received_at: str, key_id: str
+) -> Record:
+    """The event's bytes as they were signed, under its object's id."""
+    headers = EventHeaders(
+        id=envelope.id,
+        type=envelope.type,
+        source=source,
+        subject=envelope.object_id,
+        time=envelope.created_at,
+        object_kind=envelope.kind,
+        status=envelope.status,
+        version=envelope.version,
+        merchant=envelope.merchant,
+        sequence=envelope.sequence,
+        livemode=envelope.livemode,
+        received_at=received_at,
+        origin="webhook",
+        key_id=key_id,
+    ).encode()
+    headers += carried_headers(request)
+    return Record(topic, envelope.object_id.encode(), request.body, headers)
+
+
+def dead_letter(
+    topic: str, request: Request, bad: BadEnvelope, *, received_at: str, key_id: str, max_id_bytes: int
+) -> Record:
+    """The same bytes with the reason, under the object's id, else the event's, else no key."""
+    headers: list[Header] = [
+        ("ce_stage", "ingress"),
+        ("ce_reason", bad.reason),
+        ("ce_detail", bad.detail),
+        ("ce_receivedat", received_at),
+        ("ce_origin", "webhook"),
+        ("ce_keyid", key_id),
+    ]
+    fields = bad.fields
+    texts = {"ce_id": fields.id, "ce_type": fields.type, "ce_merchant": fields.merchant, "ce_subject": fields.object_id}
+    headers += [(name, value) for name, value in texts.items() if is_text(value, max_id_bytes)]
+    if is_number(fields.sequence):
+        headers.append(("ce_sequence", str(fields.sequence)))
+    if isinstance(fields.livemode, bool):
+        headers.append(("ce_livemode", "true" if fields.livemode else "false"))
+    headers += carried_headers(request)
+    key = next((value.encode() for value in (fields.object_id, fields.id) if is_text(value, max_id_bytes)), None)
+    return Record(topic, key, request.body, headers, bad.reason)
+
+
+def carried_headers(request: Request) -> list[Header]:
+    """The webhook's own headers, and traceparent where it is one (W3C Trace Context, section 3.2)."""
+    carried: list[Header] = []
+    for name in WEBHOOK_HEADERS:
+        carried += [(name, value) for value in request.head.all(name.encode())]
+    traces = request.head.all(b"traceparent")
+    if len(traces) == 1 and _TRACEPARENT.match(traces[0]):
+        carried.append(("traceparent", traces[0]))
+    return carried
+
+
+def fields_of(envelope: Envelope) -> Fields:
+    """A sound envelope seen as fields, for a dead letter whose reason lies elsewhere."""
+    return Fields(
+        id=envelope.id,
+        type=envelope.type,
+        livemode=envelope.livemode,
+        merchant=envelope.merchant,
+        sequence=envelope.sequence,
+        created_at=envelope.created_at,
+        object_id=envelope.object_id,
+        kind=envelope.kind,
+        version=envelope.version,
+        status=envelope.status,
+    )

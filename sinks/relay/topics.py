@@ -1,0 +1,87 @@
+"""The topics the relay writes to: they must be the ones that were installed, with the partition count of the outbox."""
+
+from collections.abc import Mapping
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+from schemas.effects import EFFECTS
+from schemas.topics import TopicNames
+from sinks.relay.database import answering
+from tallyhook import kafka
+from tallyhook.errors import KafkaUnavailable, SchemaMismatch, TopicMismatch
+from tallyhook.postgres import Connection, Queries
+from tallyhook.settings import Settings
+
+_EFFECT = "effects."
+
+
+def needed(names: TopicNames) -> list[str]:
+    """What this program writes to."""
+    return [*(names.effect(effect) for effect in EFFECTS), names.balance_entries, names.relay_progress]
+
+
+def check(settings: Settings, connection: Connection, queries: Queries, timeout_seconds: float) -> frozenset[str]:
+    """The names of all topics that rows may go to: those of this program, and effects installed by a newer one.
+
+    Raises:
+        SchemaMismatch: `tallyhook topics apply` has not run yet.
+        TopicMismatch: a topic is not the one that was installed.
+        KafkaUnavailable, DatabaseUnavailable: ask again.
+    """
+    names = TopicNames(settings.installation.topic_prefix)
+    with answering("reading the installed topics"):
+        rows = connection.execute(queries["installed_topics"]).fetchall()
+    installed = {str(topic): (str(topic_id), int(count)) for topic, topic_id, count in rows}
+    absent = [name for name in needed(names) if name not in installed]
+    if absent:
+        raise SchemaMismatch(f"topics are not installed yet ({', '.join(absent)}): run `tallyhook topics apply`")
+    mine = [
+        name for name in installed if name in needed(names) or name.startswith(f"{settings.installation.topic_prefix}.{_EFFECT}")
+    ]
+    found = _describe(settings, mine, timeout_seconds)
+    for name in mine:
+        _compare(name, installed[name], found.get(name), settings.installation.partitions)
+    return frozenset(mine) - {names.relay_progress}
+
+
+def _describe(settings: Settings, topics: list[str], timeout_seconds: float) -> dict[str, tuple[str, int]]:
+    """Id and partition count of the topics that exist."""
+    found: dict[str, tuple[str, int]] = {}
+    try:
+        asked = kafka.admin(settings.kafka).describe_topics(TopicCollection(topics), request_timeout=timeout_seconds)
+        for name, answer in asked.items():
+            try:
+                description = answer.result(timeout_seconds)
+            except KafkaException as failure:
+                if failure.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+            else:
+                found[name] = (str(description.topic_id), len(description.partitions))
+    except (KafkaException, TimeoutError) as failure:
+        raise KafkaUnavailable(f"topics cannot be described: {failure}") from failure
+    return found
+
+
+def _compare(name: str, installed: tuple[str, int], found: tuple[str, int] | None, partitions: int) -> None:
+    if found is None:
+        raise TopicMismatch(
+            f"topic {name} was installed and is gone: restore it, or install under a new prefix and schema"
+        )
+    if found != installed:
+        raise TopicMismatch(
+            f"topic {name} is not the one that was installed (id {installed[0]}, {installed[1]} partitions; now id"
+            f" {found[0]}, {found[1]} partitions): restore it, or install under a new prefix and schema"
+        )
+    if found[1] != partitions:
+        raise TopicMismatch(
+            f"topic {name} has {found[1]} partitions, TALLYHOOK_PARTITIONS says {partitions}: set it back; growth is a"
+            " drain into a new prefix"
+        )
+
+
+def describe_unknown(effect: str, partition: int, seq: int, known: Mapping[str, object] | frozenset[str]) -> TopicMismatch:
+    """A row names an effect without a topic: it is never skipped."""
+    return TopicMismatch(
+        f"outbox partition {partition}, row {seq} is the effect {effect!r}, which has no topic among the"
+        f" {len(known)} installed ones: run `tallyhook topics apply` of the version that wrote it, then restart the relay"
+    )

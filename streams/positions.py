@@ -1,0 +1,134 @@
+"""Before work and beside it: do the topics fit, and does every committed position lie where its topic still has data?"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from schemas.topics import TopicNames
+from tallyhook.errors import KafkaUnavailable, PositionLost, TopicMismatch
+from tallyhook.kafka import client_config
+from tallyhook.settings import KafkaSettings
+
+APPLY = "create it with `tallyhook topics apply`"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """One partition of `events`, as the broker knows it.
+
+    Args:
+        low: the earliest offset it still has.
+        high: the offset of the next record to come.
+        committed: the offset the group goes on from; None before the first commit.
+        note: what was written beside the commit: the topic's id.
+    """
+
+    low: int
+    high: int
+    committed: int | None
+    note: str
+
+    @property
+    def lag(self) -> int:
+        """Events not yet judged."""
+        return self.high - max(self.low, self.committed or 0)
+
+
+class Positions:
+    """Asks the broker about topics and positions, without being a member of the group.
+
+    Args:
+        kafka: how to connect.
+        names: the installation's topics.
+        group: the Faust app's id.
+        timeout_seconds: of one request.
+    """
+
+    def __init__(self, kafka: KafkaSettings, names: TopicNames, group: str, timeout_seconds: float) -> None:
+        # Asked every other second: a broker that is away would fill the log.
+        self._admin = AdminClient(client_config(kafka) | {"log_level": 2})
+        self._names, self._group, self._timeout_seconds = names, group, timeout_seconds
+
+    def check_topics(self, partitions: int) -> str:
+        """The id of `events`; raises TopicMismatch when a topic is missing or has another partition count.
+
+        Raises KafkaUnavailable when the broker does not answer.
+        """
+        wanted = (self._names.events, self._names.state_changes, self._names.dead_letters)
+        found = self._describe(wanted)
+        for name in wanted:
+            if name not in found:
+                raise TopicMismatch(f"topic {name} does not exist: {APPLY}")
+        for name in wanted[:2]:
+            count = len(found[name].partitions)
+            if count != partitions:
+                raise TopicMismatch(
+                    f"topic {name} has {count} partitions, TALLYHOOK_PARTITIONS={partitions}: {wanted[0]} and {wanted[1]} "
+                    f"must both have the installation's count; see `tallyhook topics show`, `tallyhook topics apply`"
+                )
+        return str(found[self._names.events].topic_id)
+
+    def events_topic_id(self) -> str | None:
+        """The id that `events` has now; None when it does not exist. Raises KafkaUnavailable."""
+        found = self._describe((self._names.events,))
+        return str(found[self._names.events].topic_id) if found else None
+
+    def _describe(self, names: tuple[str, ...]) -> dict[str, Any]:
+        futures = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout_seconds)
+        found = {}
+        for name, future in futures.items():
+            try:
+                found[name] = future.result()
+            except KafkaException as failure:
+                if failure.args[0].name() not in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
+                    raise KafkaUnavailable(f"topic {name}: {failure.args[0].str()}") from failure
+        return found
+
+    def read(self, partitions: Mapping[int, object] | range | list[int]) -> dict[int, Position]:
+        """Where each partition stands now; raises KafkaUnavailable."""
+        tps = [TopicPartition(self._names.events, number) for number in partitions]
+        if not tps:
+            return {}
+        try:
+            ends = [
+                self._admin.list_offsets({tp: spec for tp in tps}, request_timeout=self._timeout_seconds)
+                for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
+            ]
+            lows, highs = ({tp.partition: future.result().offset for tp, future in end.items()} for end in ends)
+            request = ConsumerGroupTopicPartitions(self._group, tps)
+            answer = self._admin.list_consumer_group_offsets([request], request_timeout=self._timeout_seconds)
+            committed = {tp.partition: tp for tp in answer[self._group].result().topic_partitions or []}
+        except KafkaException as failure:
+            raise KafkaUnavailable(f"positions of {self._names.events}: {failure.args[0].str()}") from failure
+        found = {}
+        for number in partitions:
+            tp = committed.get(number)
+            known = tp is not None and tp.offset >= 0
+            found[number] = Position(
+                lows[number],
+                highs[number],
+                tp.offset if tp is not None and known else None,
+                (tp.metadata or "") if tp is not None and known else "",
+            )
+        return found
+
+    def check(self, found: Mapping[int, Position], topic_id: str) -> None:
+        """Raises PositionLost when going on from a position would skip or repeat silently."""
+        for number, position in found.items():
+            where = f"{self._names.events}[{number}]"
+            if position.committed is None:
+                continue
+            if position.note not in ("", topic_id):
+                raise PositionLost(
+                    f"{where}: the group {self._group} worked with topic id {position.note}, the topic's id is now "
+                    f"{topic_id}: it was made anew; restore it, or use a new TALLYHOOK_TOPIC_PREFIX"
+                )
+            if not position.low <= position.committed <= position.high:
+                raise PositionLost(
+                    f"{where}: position {position.committed} of group {self._group} lies outside of the topic's range "
+                    f"{position.low}..{position.high}; compare with the gateway (`tallyhook gaps`, `tallyhook backfill`), "
+                    f"then reset the group's offset"
+                )

@@ -1,0 +1,65 @@
+"""The command `tallyhook`: its groups, and how errors become exit codes."""
+
+import sys
+
+import typer
+from click.exceptions import Abort, ClickException
+
+from tallyhook import __version__
+from tallyhook.cli import bench, demo, explain, ingress, keys, migrate, send, settings, sign, stages, topics, up
+from tallyhook.cli.output import errors
+from tallyhook.errors import TallyhookError
+
+app = typer.Typer(
+    name="tallyhook",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Exactly-once business effects from at-least-once, out-of-order payment webhooks.\n\n"
+    "Exit codes: 0 done, 1 the answer is no, 2 wrong usage or settings.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tallyhook {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Common options."""
+
+
+app.command("up")(up.up)
+app.command("demo")(demo.demo)
+app.command("ingress")(ingress.ingress)
+app.command("stream")(stages.stream)
+app.command("sink")(stages.sink)
+app.command("relay")(stages.relay)
+app.command("migrate")(migrate.migrate)
+app.add_typer(topics.app, name="topics")
+app.command("settings")(settings.settings)
+app.command("explain")(explain.explain)
+app.add_typer(keys.app, name="keys")
+app.command("sign")(sign.sign)
+app.command("send")(send.send)
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Runs the command and ends the process with 0, 1 or 2."""
+    try:
+        code = app(standalone_mode=False)
+    except TallyhookError as failure:
+        errors.print(f"tallyhook: {failure}", markup=False, soft_wrap=True)
+        sys.exit(failure.exit_code)
+    except ClickException as failure:
+        failure.show()
+        sys.exit(2)
+    except (Abort, KeyboardInterrupt):
+        errors.print("tallyhook: interrupted")
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

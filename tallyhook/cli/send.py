@@ -1,0 +1,96 @@
+"""`tallyhook send`: sign and post a file or a scenario."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tallyhook.cli.output import JsonOption, errors, print_json
+from tallyhook.cli.signing_options import (
+    FileArgument,
+    IdOption,
+    KeyFileOption,
+    KeyOption,
+    TimestampOption,
+    signing_key,
+)
+from tallyhook.errors import UsageError
+from tallyhook.gateway import sources
+from tallyhook.gateway.posting import Answer, Poster
+from tallyhook.gateway.signing import SigningKey
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How each event is posted."""
+
+    key: SigningKey
+    message_id: str | None
+    timestamp: int | None
+    tamper: bool
+
+    def attempt(self, poster: Poster, event: sources.SourceEvent) -> tuple[str, Answer]:
+        """Signs at this moment and posts; the webhook-id and what came back."""
+        message_id = self.message_id or event.id
+        if message_id is None:
+            raise UsageError("an event has no id: give --id")
+        timestamp = int(time.time()) if self.timestamp is None else self.timestamp
+        headers = self.key.sign(message_id, timestamp, event.body)
+        body = event.body[:-1] + bytes([event.body[-1] ^ 1]) if self.tamper and event.body else event.body
+        return message_id, poster.post(body, headers)
+
+
+def send(
+    file: FileArgument,
+    url: str = typer.Option("http://127.0.0.1:8080/webhooks", help="Where to post."),
+    key: KeyOption = None,
+    key_file: KeyFileOption = None,
+    times: int = typer.Option(1, min=1, max=1_000_000, help="How often each event is posted."),
+    message_id: IdOption = None,
+    timestamp: TimestampOption = None,
+    tamper: bool = typer.Option(False, "--tamper", help="Change a bit after signing: must be refused with 401."),
+    as_json: JsonOption = False,
+) -> None:
+    """Sign and post FILE: one event, a JSON array of events, or one a line, in their order; each signed when posted.
+
+    Exit code 1 unless every answer was 2xx.
+
+    Example: tallyhook send event.json --key-file keys/signing_key --url http://127.0.0.1:8080/webhooks
+
+    Example: tallyhook send scenario.jsonl --key-file keys/signing_key --times 3 --json
+    """
+    events = list(sources.events(sources.read_bytes(file)))
+    if not events:
+        raise UsageError(f"{file} holds no event")
+    sending = Sending(signing_key(key, key_file), message_id, timestamp, tamper)
+    poster = Poster(url)
+    answers: list[dict[str, object]] = []
+    refused = 0
+    try:
+        for event_id, answer in _attempts(sending, poster, events, times):
+            refused += not answer.accepted
+            if as_json:
+                answers.append({"id": event_id, "status": answer.status, "body": answer.text})
+            else:
+                print(f"{event_id}  {answer.status or '---'}  {answer.text}")
+    finally:
+        poster.close()
+        if as_json:
+            print_json(answers)
+    if refused:
+        raise typer.Exit(1)
+
+
+def _attempts(
+    sending: Sending, poster: Poster, events: list[sources.SourceEvent], times: int
+) -> Iterator[tuple[str, Answer]]:
+    columns = (TextColumn("sending"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    total = len(events) * times
+    with Progress(*columns, console=errors, transient=True, disable=total == 1 or not errors.is_terminal) as progress:
+        task = progress.add_task("", total=total)
+        for event in events:
+            for _ in range(times):
+                yield sending.attempt(poster, event)
+                progress.advance(task)

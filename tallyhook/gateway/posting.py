@@ -1,0 +1,76 @@
+"""Posting one signed attempt, as the gateway would."""
+
+import http.client
+import ssl
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from tallyhook.errors import UsageError
+
+TIMEOUT_SECONDS = 30.0
+MAX_ANSWER_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back.
+
+    Args:
+        status: 0 where there was no answer.
+        text: the body, or why there was no answer.
+        retry_after: the header of that name.
+    """
+
+    status: int
+    text: str
+    retry_after: str | None = None
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the receiver took responsibility."""
+        return 200 <= self.status < 300
+
+
+class Poster:
+    """Posts over one kept connection; opens another when it was closed.
+
+    Args:
+        url: http or https, with the whole path.
+
+    Raises:
+        UsageError: the URL is none.
+    """
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        try:
+            port = parts.port
+        except ValueError:
+            raise UsageError(f"--url {url}: the port is no number of 1 to 65535") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise UsageError(f"--url {url}: must be http://host:port/path or https://...")
+        self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._connection = (
+            http.client.HTTPSConnection(
+                parts.hostname, port, timeout=TIMEOUT_SECONDS, context=ssl.create_default_context()
+            )
+            if parts.scheme == "https"
+            else http.client.HTTPConnection(parts.hostname, port, timeout=TIMEOUT_SECONDS)
+        )
+
+    def post(self, body: bytes, headers: dict[str, str]) -> Answer:
+        """One attempt; a connection that fails is an answer with status 0."""
+        try:
+            self._connection.request("POST", self._target, body, headers | {"content-type": "application/json"})
+            response = self._connection.getresponse()
+            text = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
+        except (OSError, http.client.HTTPException) as failure:
+            self._connection.close()
+            return Answer(0, f"no answer: {failure or type(failure).__name__}")
+        if response.will_close:
+            self._connection.close()
+        return Answer(response.status, text, response.getheader("retry-after"))
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._connection.close()

@@ -1,0 +1,212 @@
+"""Topics: made, compared with what they must be, and recorded in the database with their ids and counts."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from psycopg import sql
+
+from schemas.topics import TopicNames, TopicSpec
+from tallyhook import kafka
+from tallyhook.errors import KafkaUnavailable, TopicMismatch
+from tallyhook.postgres import connect
+from tallyhook.settings import Settings
+
+_WAIT_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicStatus:
+    """One topic as it is and as it must be.
+
+    Args:
+        partitions: how many it has; 0 when it does not exist.
+        state: `ok`, `missing`, `created`, or what differs.
+    """
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication: int
+    config: dict[str, str]
+    state: str
+
+    @property
+    def right(self) -> bool:
+        """Whether a stage may work with it."""
+        return self.state in ("ok", "created")
+
+
+def specs(settings: Settings) -> Iterator[TopicSpec]:
+    """Every topic that the installation needs: its own, and the door's for events of the test mode."""
+    names = TopicNames(settings.installation.topic_prefix)
+    yield from names.specs()
+    if settings.installation.livemode:
+        test = TopicNames(settings.installation.test_prefix)
+        yield next(spec for spec in test.specs() if spec.name == test.events)
+
+
+def show(settings: Settings) -> list[TopicStatus]:
+    """Compares the topics with what they must be; changes nothing. Raises KafkaUnavailable."""
+    admin = kafka.admin(settings.kafka)
+    found = _describe(admin, [spec.name for spec in specs(settings)])
+    configs = _configs(admin, list(found))
+    return [_compare(spec, settings, found.get(spec.name), configs.get(spec.name, {})) for spec in specs(settings)]
+
+
+def apply(settings: Settings) -> list[TopicStatus]:
+    """Creates what is missing, sets configurations right, and records ids and counts in the database.
+
+    A topic with another partition count, or with another id than the recorded one, is refused (TopicMismatch): keys
+    would move to other partitions, or stored positions would name other records.
+    """
+    admin = kafka.admin(settings.kafka)
+    before = {status.name: status for status in show(settings)}
+    missing = [spec for spec in specs(settings) if before[spec.name].partitions == 0]
+    _create(admin, missing, settings)
+    _configure(admin, [spec for spec in specs(settings) if before[spec.name].state.startswith("config")])
+    made = {spec.name for spec in missing}
+    _await_visible(admin, made)
+    after = [
+        TopicStatus(s.name, s.topic_id, s.partitions, s.replication, s.config, "created" if s.name in made else s.state)
+        for s in show(settings)
+    ]
+    wrong = [status for status in after if not status.right]
+    if wrong:
+        raise TopicMismatch("; ".join(f"topic {status.name}: {status.state}" for status in wrong))
+    _record(settings, after)
+    return after
+
+
+def replication_of(settings: Settings) -> int:
+    """Replicas a topic must have: 3 for a replicated installation, else what a single node can give."""
+    return 3 if settings.installation.durability == "replicated" else 1
+
+
+def _describe(admin: AdminClient, names: list[str]) -> dict[str, Any]:
+    futures = admin.describe_topics(TopicCollection(names), request_timeout=_WAIT_SECONDS)
+    found: dict[str, Any] = {}
+    for name, future in futures.items():
+        try:
+            found[name] = future.result(_WAIT_SECONDS)
+        except KafkaException as failure:
+            if failure.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaUnavailable(f"topic {name} cannot be described: {failure.args[0].str()}") from failure
+    return found
+
+
+def _configs(admin: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
+    if not names:
+        return {}
+    futures = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
+    return {
+        resource.name: {entry.name: str(entry.value) for entry in future.result(_WAIT_SECONDS).values()}
+        for resource, future in futures.items()
+    }
+
+
+def _compare(spec: TopicSpec, settings: Settings, found: Any, config: dict[str, str]) -> TopicStatus:
+    if found is None:
+        return TopicStatus(spec.name, "", 0, 0, {}, "missing: run `tallyhook topics apply`")
+    partitions, replication = len(found.partitions), min((len(p.replicas) for p in found.partitions), default=0)
+    wanted = _wanted_config(spec, settings)
+    differs = {name: config.get(name, "") for name, value in wanted.items() if config.get(name) != value}
+    state = "ok"
+    if partitions != settings.installation.partitions:
+        state = (
+            f"has {partitions} partitions, the installation has {settings.installation.partitions}"
+            " (TALLYHOOK_PARTITIONS); a key would move to another partition"
+        )
+    elif replication < replication_of(settings):
+        state = f"has {replication} replicas, durability `replicated` needs {replication_of(settings)}"
+    elif differs:
+        state = "config " + ", ".join(f"{name}={value} instead of {wanted[name]}" for name, value in differs.items())
+    shown = {name: config.get(name, "") for name in wanted}
+    return TopicStatus(spec.name, str(found.topic_id), partitions, replication, shown, state)
+
+
+def _wanted_config(spec: TopicSpec, settings: Settings) -> dict[str, str]:
+    replicated = settings.installation.durability == "replicated"
+    return spec.config | {"min.insync.replicas": "2" if replicated else "1"}
+
+
+def _create(admin: AdminClient, missing: list[TopicSpec], settings: Settings) -> None:
+    if not missing:
+        return
+    topics = [
+        NewTopic(
+            spec.name,
+            num_partitions=settings.installation.partitions,
+            replication_factor=replication_of(settings),
+            config=_wanted_config(spec, settings),
+        )
+        for spec in missing
+    ]
+    for name, future in admin.create_topics(topics, operation_timeout=_WAIT_SECONDS).items():
+        try:
+            future.result(_WAIT_SECONDS)
+        except KafkaException as failure:
+            # Another `topics apply` at the same moment made it: that is as good.
+            if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise KafkaUnavailable(f"topic {name} cannot be created: {failure.args[0].str()}") from failure
+
+
+def _await_visible(admin: AdminClient, names: set[str]) -> None:
+    """Waits until each broker that is asked knows the new topics: creation is confirmed before it is spread."""
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while unseen := names - set(_describe(admin, sorted(names)) if names else ()):
+        if time.monotonic() > deadline:
+            raise KafkaUnavailable(f"topics were created but do not show up: {', '.join(sorted(unseen))}")
+        time.sleep(0.1)
+
+
+def _configure(admin: AdminClient, wrong: list[TopicSpec]) -> None:
+    if not wrong:
+        return
+    resources = [
+        ConfigResource(
+            ResourceType.TOPIC,
+            spec.name,
+            incremental_configs=[
+                ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+                for name, value in spec.config.items()
+            ],
+        )
+        for spec in wrong
+    ]
+    for resource, future in admin.incremental_alter_configs(resources).items():
+        try:
+            future.result(_WAIT_SECONDS)
+        except KafkaException as failure:
+            raise KafkaUnavailable(f"topic {resource.name} cannot be configured: {failure.args[0].str()}") from failure
+
+
+def _record(settings: Settings, statuses: list[TopicStatus]) -> None:
+    table = sql.Identifier(settings.installation.schema_name, "installed_topics")
+    insert = sql.SQL(
+        "INSERT INTO {} (topic, topic_id, partitions) VALUES (%s, %s, %s) ON CONFLICT (topic) DO NOTHING"
+    ).format(table)
+    with connect(settings.database, "topics") as connection, connection.transaction():
+        for status in statuses:
+            connection.execute(insert, (status.name, status.topic_id, status.partitions))
+        recorded = connection.execute(sql.SQL("SELECT topic, topic_id, partitions FROM {}").format(table)).fetchall()
+    known = {topic: (topic_id, partitions) for topic, topic_id, partitions in recorded}
+    for status in statuses:
+        if known[status.name] != (status.topic_id, status.partitions):
+            topic_id, partitions = known[status.name]
+            raise TopicMismatch(
+                f"topic {status.name} is not the one that was installed (id {topic_id}, {partitions} partitions; now id"
+                f" {status.topic_id}, {status.partitions} partitions): it was deleted and made anew,"
+                " and stored positions name records that are gone."
+                " Restore it, or install under a new prefix and schema."
+            )

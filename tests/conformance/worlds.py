@@ -1,0 +1,175 @@
+"""Random worlds: deposits that live every life of the contract, and the way their events happen to arrive.
+
+Every choice shrinks towards the dull one: one deposit, in order, once, in one batch, correlated before its first event.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.conformance.bodies import Fault, encode, faults
+from tests.conformance.lives import Claim, claims, snapshots
+
+PARTITIONS = 3
+USERS = ("usr_1", "usr_2", "ผู้ใช้ '3' \\ %s")
+ORDERS = ("ord_1", "ord_2", "คำสั่ง-3")
+ID_PREFIXES = ("dep_", "ฝาก-", "a'b\"\\%s ", "x" * 200)
+OTHER_KINDS = ("withdrawal_order", "balance_transaction", "something_else")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event as the gateway made it.
+
+    Args:
+        version: None for objects without versions.
+        fault: what is wrong with it, for a person who reads the counterexample; None when nothing is.
+    """
+
+    event_id: str
+    type: str
+    object_id: str
+    object_kind: str
+    status: str
+    version: int | None
+    sequence: int
+    livemode: bool
+    partition: int
+    body: bytes
+    fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """A row of pg_deposit_correlations, as the merchant's own service writes it."""
+
+    pg_deposit_id: str
+    merchant_reference: str
+    our_order_id: str
+    our_user_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One record: an event at the door, or (same `source_offset` again) the stream repeating itself after a crash."""
+
+    event: Event
+    source_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one transaction of the sink takes, after the correlations that were written just before it.
+
+    Args:
+        looks_first: whether the sink looks for parked events before it; the batch itself finds those it touches.
+    """
+
+    correlations: tuple[Correlation, ...]
+    looks_first: bool
+    arrivals: tuple[Arrival, ...]
+
+
+World = tuple[Batch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Life:
+    """An object's events, and the place in the arrivals at which its correlation is written (None: never)."""
+
+    events: tuple[Event, ...]
+    correlation: Correlation | None
+    correlated_at: int | None
+
+
+@st.composite
+def worlds(draw: st.DrawFn, most_objects: int = 4) -> World:
+    """Batches of arrivals of the events of 1 to `most_objects` objects."""
+    pool = draw(claims())
+    numbers = iter(range(1, 10_000))
+    lives = [draw(_life(place, pool, numbers.__next__)) for place in range(draw(st.integers(1, most_objects)))]
+    events = [event for life in lives for event in life.events]
+    copies = [draw(st.sampled_from((1, 1, 1, 1, 2, 3, 5))) for _ in events]
+    order = draw(st.permutations([event for event, times in zip(events, copies, strict=True) for _ in range(times)]))
+    arrivals = [Arrival(event, offset) for offset, event in enumerate(order)]
+    for source, distance in draw(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 10)), max_size=3)):
+        if source < len(arrivals):
+            arrivals.insert(source + distance, arrivals[source])
+    return _cut(draw, arrivals, lives)
+
+
+def _cut(draw: st.DrawFn, arrivals: Sequence[Arrival], lives: Sequence[_Life]) -> World:
+    """Batches end where a correlation is written and at some other places."""
+    written: dict[int, list[Correlation]] = {}
+    for life in lives:
+        if life.correlation is not None and life.correlated_at is not None:
+            written.setdefault(min(life.correlated_at, len(arrivals)), []).append(life.correlation)
+    others = draw(st.sets(st.integers(1, max(1, len(arrivals) - 1)), max_size=6))
+    edges = sorted({0, len(arrivals), *others, *written})
+    return tuple(
+        Batch(tuple(written.get(start, ())), draw(st.booleans()), tuple(arrivals[start:end]))
+        for start, end in zip(edges, [*edges[1:], len(arrivals)], strict=True)
+    )
+
+
+@st.composite
+def _life(draw: st.DrawFn, place: int, pool: Sequence[Claim], number: Callable[[], int]) -> _Life:
+    is_deposit = draw(st.integers(0, 5)) < 5
+    object_id = f"{draw(st.sampled_from(ID_PREFIXES))}{place}"
+    partition = draw(st.integers(0, PARTITIONS - 1))
+    if not is_deposit:
+        return _Life(tuple(_other_events(draw, object_id, partition, number)), None, None)
+    correlation = Correlation(object_id, f"ref-{place}", draw(st.sampled_from(ORDERS)), draw(st.sampled_from(USERS)))
+    correlated_at = draw(st.sampled_from((0, 0, 0, 1, 2, 4, 8, 16, 1_000, None)))
+    events = []
+    version = draw(st.integers(0, 3))
+    for snapshot in draw(snapshots(pool)):
+        # A step of 0 breaks the gateway's word that versions differ: the guard must hold all the same.
+        o = {"id": object_id, "object": "deposit_order", "version": version, **snapshot}
+        events.append(_event(o, partition, number(), draw(faults()), draw))
+        version += draw(st.sampled_from((1, 1, 1, 1, 2, 7, 0)))
+    return _Life(tuple(events), correlation, correlated_at)
+
+
+def _other_events(draw: st.DrawFn, object_id: str, partition: int, number: Callable[[], int]) -> list[Event]:
+    kind = draw(st.sampled_from(OTHER_KINDS))
+    events = []
+    for version in range(draw(st.integers(1, 3))):
+        o: dict[str, Any] = {"id": object_id, "object": kind, "amount_minor": 5, "overpayment": {"not": "a flag"}}
+        if kind != "balance_transaction":
+            o |= {"version": version, "status": draw(st.sampled_from(("settled", "open")))}
+        events.append(_event(o, partition, number(), draw(faults(of_deposits=False)), draw))
+    return events
+
+
+def _event(o: dict[str, Any], partition: int, number: int, fault: Fault | None, draw: st.DrawFn) -> Event:
+    event_id = f"evt-{number} {draw(st.sampled_from(('', 'ก', '%s')))}".strip()
+    kind = o["object"].removesuffix("_order")
+    event_type = f"{kind}.{o.get('status', 'posted')}"
+    event = {
+        "id": event_id,
+        "object": "event",
+        "type": event_type,
+        "api_version": "2026-01-01",
+        "livemode": True,
+        "created_at": "2026-03-01T03:33:15.123Z",
+        "sequence": number * 3,
+        "account": {"merchant_id": "mer_1", "white_label_id": None},
+        "data": {"object": o, "previous_attributes": {"status": "open"}},
+    }
+    body, livemode = encode(event, fault, escapes=draw(st.booleans()))
+    return Event(
+        event_id=event_id,
+        type=event_type,
+        object_id=o["id"],
+        object_kind=o["object"],
+        status=o.get("status", ""),
+        version=o.get("version"),
+        sequence=number * 3,
+        livemode=livemode,
+        partition=partition,
+        body=body,
+        fault=None if fault is None else fault.name,
+    )

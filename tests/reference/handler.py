@@ -1,0 +1,229 @@
+"""The reference handler: one event, one transaction, over the same tables as the sink and with none of its code."""
+
+import itertools
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import LiteralString
+
+from psycopg import sql
+
+from tallyhook.postgres import Connection
+from tests.reference.deposits import apply_deposit
+from tests.reference.reading import Json, Refused, check_deposit, read
+
+RECORD = """
+  INSERT INTO pg_webhook_inbox (event_id, event_type, event_raw, received_at, parked_reason, object_id, object_kind,
+                                version, merchant_id, sequence, partition, arrival_seq, source_partition,
+                                source_offset, verdict, key_id, origin)
+  VALUES (%s, %s, %s, %s, 'correlation', %s, %s, %s, %s, %s, %s, %s, %s, %s, 'parked', %s, %s)
+  ON CONFLICT (event_id) DO NOTHING
+"""
+
+REDELIVERED = """
+  INSERT INTO redeliveries (event_id, source_partition, source_offset, received_at, verdict)
+  SELECT event_id, %(partition)s, %(offset)s, %(received_at)s, 'redelivered' FROM pg_webhook_inbox
+   WHERE event_id = %(event_id)s AND NOT (source_partition = %(partition)s AND source_offset = %(offset)s)
+  ON CONFLICT DO NOTHING
+"""
+
+PROCESSED = """
+  UPDATE pg_webhook_inbox SET processed_at = now(), parked_reason = NULL, verdict = %s, reason = %s
+   WHERE event_id = %s AND processed_at IS NULL
+"""
+
+CORRELATION = """
+  SELECT our_order_id, our_user_id,
+         EXISTS (SELECT FROM pg_webhook_inbox i
+                  WHERE i.object_id = %(object_id)s AND i.partition = %(partition)s
+                    AND i.processed_at IS NULL AND i.event_id <> %(event_id)s)
+    FROM pg_deposit_correlations WHERE pg_deposit_id = %(object_id)s
+"""
+
+PARKED = """
+  SELECT i.event_raw, i.event_id, i.object_id, i.partition, i.source_partition, i.source_offset, i.received_at,
+         i.key_id, i.origin, c.our_order_id, c.our_user_id
+    FROM pg_webhook_inbox i JOIN pg_deposit_correlations c ON c.pg_deposit_id = i.object_id
+   WHERE i.processed_at IS NULL AND (%(object_ids)s::text[] IS NULL OR i.object_id = ANY (%(object_ids)s::text[]))
+   ORDER BY i.arrival_seq
+"""
+
+EFFECT = """
+  INSERT INTO pg_outbox (partition, seq, aggregatetype, aggregateid, type, topic, payload, dedupe_key, causation_id,
+                         version, received_at)
+  VALUES (%s, %s, 'deposit', %s, %s, %s, %s::jsonb, %s, %s, %s, %s)
+  ON CONFLICT (dedupe_key) DO NOTHING
+"""
+
+QUARANTINE = """
+  INSERT INTO quarantined_events (stage, reason, detail, event_id, object_id, raw, headers, source_topic,
+                                  source_partition, source_offset)
+  VALUES ('sinks', %s, %s, %s, %s, %s, %s::jsonb, %s, %s, %s)
+  ON CONFLICT ON CONSTRAINT quarantined_events_source_uk DO NOTHING
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What the door knows of a delivery beside its bytes.
+
+    Args:
+        partition: the partition of the object.
+        source_partition, source_offset: the delivery's identity, its place in the events topic.
+        received_at: when the door had the request.
+        headers: record headers, kept with what is quarantined.
+    """
+
+    event_id: str
+    object_id: str
+    partition: int
+    source_partition: int
+    source_offset: int
+    received_at: datetime
+    key_id: str = "reference"
+    origin: str = "webhook"
+    source_topic: str = "events"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+class Handler:
+    """The whole hand-written service behind the door.
+
+    Args:
+        connection: autocommit; it is used for nothing else, and its search_path is set.
+        schema: the installation's schema.
+        livemode: the mode of this installation; events of the other are set aside.
+    """
+
+    def __init__(self, connection: Connection, schema: str, *, livemode: bool = True) -> None:
+        self._connection = connection
+        self._livemode = livemode
+        connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)))
+        self._arrivals = itertools.count(self._next("SELECT max(arrival_seq) FROM pg_webhook_inbox"))
+        self._outbox_numbers = itertools.count(self._next("SELECT max(seq) FROM pg_outbox"))
+
+    def deliver(self, body: bytes, delivery: Delivery) -> str:
+        """Handles one delivery and gives the verdict: advanced, late, immutable, redelivered, parked or quarantined."""
+        try:
+            event = read(body)
+            if event.get("livemode") is not self._livemode:
+                raise Refused("wrong_livemode", f"livemode is {event.get('livemode')}")
+            is_deposit = event["data"]["object"]["object"] == "deposit_order"
+            if is_deposit:
+                check_deposit(event)
+            with self._connection.transaction():
+                if not self._record(body, event, delivery):
+                    return "redelivered"
+                verdict = self._apply(event, delivery) if is_deposit else self._note(event)
+        except Refused as refusal:
+            with self._connection.transaction():
+                self._quarantine(body, delivery, refusal)
+            return "quarantined"
+        if verdict == "next in line":
+            self.look_for_parked([delivery.object_id])
+            return self._verdict_of(event["id"])
+        return verdict
+
+    def correlate(self, pg_deposit_id: str, merchant_reference: str, our_order_id: str, our_user_id: str) -> None:
+        """What the merchant's own service does when its create call returns."""
+        self._connection.execute(
+            "INSERT INTO pg_deposit_correlations VALUES (%s, %s, %s, %s)",
+            (pg_deposit_id, merchant_reference, our_order_id, our_user_id),
+        )
+
+    def look_for_parked(self, object_ids: Collection[str] | None = None) -> int:
+        """Applies what waited for a correlation that is there now, in first-arrival order; gives how many.
+
+        Args:
+            object_ids: only these objects; None for all.
+        """
+        chosen = None if object_ids is None else list(object_ids)
+        waiting = self._connection.execute(PARKED, {"object_ids": chosen}).fetchall()
+        for raw, *known, our_order_id, our_user_id in waiting:
+            event_id, object_id, partition, source_partition, source_offset, received_at, key_id, origin = known
+            delivery = Delivery(
+                event_id, object_id, partition, source_partition, source_offset, received_at, key_id, origin
+            )
+            try:
+                with self._connection.transaction():
+                    self._process(json.loads(raw), delivery, (our_order_id, our_user_id))
+            except Refused as refusal:
+                with self._connection.transaction():
+                    self._connection.execute("DELETE FROM pg_webhook_inbox WHERE event_id = %s", (event_id,))
+                    self._quarantine(raw.encode(), delivery, refusal)
+        return len(waiting)
+
+    def _record(self, body: bytes, event: Json, delivery: Delivery) -> bool:
+        o = event["data"]["object"]
+        recorded = self._connection.execute(
+            RECORD,
+            (
+                *(event["id"], event["type"], body.decode(), delivery.received_at, o["id"], o["object"]),
+                *(o.get("version"), event["account"]["merchant_id"], event["sequence"]),
+                *(delivery.partition, next(self._arrivals), delivery.source_partition, delivery.source_offset),
+                *(delivery.key_id, delivery.origin),
+            ),
+        ).rowcount
+        if recorded == 0:
+            place = {"partition": delivery.source_partition, "offset": delivery.source_offset}
+            self._connection.execute(
+                REDELIVERED, {"event_id": event["id"], "received_at": delivery.received_at, **place}
+            )
+        return recorded == 1
+
+    def _note(self, event: Json) -> str:
+        if event["data"]["object"].get("version") is None:
+            verdict, reason = "immutable", None
+        else:
+            verdict, reason = "advanced", "no_handler"
+        self._connection.execute(PROCESSED, (verdict, reason, event["id"]))
+        return verdict
+
+    def _apply(self, event: Json, delivery: Delivery) -> str:
+        object_id = event["data"]["object"]["id"]
+        place = {"object_id": object_id, "partition": delivery.partition, "event_id": event["id"]}
+        correlation = self._connection.execute(CORRELATION, place).fetchone()
+        if correlation is None:
+            return "parked"
+        our_order_id, our_user_id, others_wait = correlation
+        if others_wait:
+            # They came first; this one stands last in the same queue, and each has its own transaction.
+            return "next in line"
+        return self._process(event, delivery, (our_order_id, our_user_id))
+
+    def _process(self, event: Json, delivery: Delivery, correlation: tuple[str, str]) -> str:
+        o = event["data"]["object"]
+
+        def enqueue(topic: str, payload: Json, dedupe_key: str) -> None:
+            self._connection.execute(
+                EFFECT,
+                (
+                    *(delivery.partition, next(self._outbox_numbers), o["id"], topic, topic, json.dumps(payload)),
+                    *(dedupe_key, event["id"], o["version"], delivery.received_at),
+                ),
+            )
+
+        verdict, reason = apply_deposit(self._connection, event, correlation, enqueue)
+        self._connection.execute(PROCESSED, (verdict, reason, event["id"]))
+        return verdict
+
+    def _quarantine(self, body: bytes, delivery: Delivery, refusal: Refused) -> None:
+        self._connection.execute(
+            QUARANTINE,
+            (
+                *(refusal.reason, refusal.detail, delivery.event_id, delivery.object_id, body),
+                *(json.dumps(delivery.headers), delivery.source_topic),
+                *(delivery.source_partition, delivery.source_offset),
+            ),
+        )
+
+    def _verdict_of(self, event_id: str) -> str:
+        row = self._connection.execute(
+            "SELECT verdict FROM pg_webhook_inbox WHERE event_id = %s", (event_id,)
+        ).fetchone()
+        return "quarantined" if row is None else str(row[0])
+
+    def _next(self, statement: LiteralString) -> int:
+        row = self._connection.execute(statement).fetchone()
+        return 0 if row is None or row[0] is None else int(row[0]) + 1
