@@ -6,7 +6,7 @@ ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 # Build stage: everything is installed into one virtual environment, which is all that the final stage takes over.
 FROM ${PYTHON_IMAGE} AS build
 
-# What a wheel does not bring is compiled here; the compiler stays behind in this stage.
+# faust-streaming brings no wheel for aarch64 and is compiled there; the compiler stays behind in this stage.
 # hadolint ignore=DL3008
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends build-essential \
@@ -29,7 +29,7 @@ COPY schemas schemas
 COPY sinks sinks
 COPY streams streams
 COPY tallyhook tallyhook
-# The second line fails the build when the pins do not satisfy the project.
+# `pip check` fails the build when the pins do not satisfy the project.
 RUN pip install --no-deps . \
  && pip check \
  && python -m compileall -q /opt/tallyhook/lib

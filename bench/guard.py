@@ -17,12 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from schemas.headers import EventHeaders
 from schemas.topics import TopicNames
 from tallyhook.errors import TallyhookError
-from tallyhook.kafka import admin, producer, watermarks
+from tallyhook.kafka import admin, plain_reader, producer
 from tallyhook.settings import KafkaSettings
 
 PARTITIONS = 8
@@ -30,7 +31,7 @@ ROUNDS = 3
 OBJECTS = 5000
 BODY_BYTES = 900
 ROUND_SECONDS = 240.0
-LOOK_SECONDS = 0.02
+LOOK_SECONDS = 0.1
 STOP_SECONDS = 30.0
 PRODUCT = "import sys; from streams.app import run; from tallyhook.settings import load; sys.exit(run(load()))"
 
@@ -142,10 +143,10 @@ def _time(kafka: KafkaSettings, command: Sequence[str], folder: Path, topic: str
     with log.open("wb") as output:
         worker = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
     deadline, first = time.monotonic() + ROUND_SECONDS, None
+    reader = plain_reader(kafka)
     try:
         while True:
-            ends = watermarks(kafka, topic, range(PARTITIONS), timeout_seconds=10)
-            now, done = time.monotonic(), sum(high for _, high in ends.values())
+            now, done = time.monotonic(), _count(reader, topic)
             if done and first is None:
                 first = (now, done)
             if first is not None and done >= events:
@@ -154,12 +155,18 @@ def _time(kafka: KafkaSettings, command: Sequence[str], folder: Path, topic: str
                 raise TallyhookError(f"{command[-1]} did {done} of {events} events: {log.read_text()[-2000:]}")
             time.sleep(LOOK_SECONDS)
     finally:
+        reader.close()
         worker.send_signal(signal.SIGTERM)
         try:
             worker.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             worker.kill()
             worker.wait()
+
+
+def _count(reader: Consumer, topic: str) -> int:
+    ends = (reader.get_watermark_offsets(TopicPartition(topic, n), timeout=10, cached=False) for n in range(PARTITIONS))
+    return sum(high for _, high in ends)
 
 
 def _remove(client: AdminClient, prefix: str) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import ConfigResource, ResourceType
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from schemas.topics import TopicNames
 from tallyhook import kafka
@@ -50,7 +50,7 @@ def check(settings: KafkaSettings, installation: Installation, timeout_seconds: 
             "`tallyhook topics apply` shows the way"
         )
     written = [names.events, names.dead_letters] + [test_events] * (test_events in known)
-    limits = _record_limits(settings, written, timeout_seconds)
+    limits = _record_limits(client, written, timeout_seconds)
     smallest = min(limits, key=lambda name: limits[name]) if limits else None
     return KnownTopics(
         test_events=test_events in known,
@@ -59,10 +59,13 @@ def check(settings: KafkaSettings, installation: Installation, timeout_seconds: 
     )
 
 
-def _record_limits(settings: KafkaSettings, names: list[str], timeout_seconds: float) -> dict[str, int]:
-    """max.message.bytes by topic; empty where the cluster does not let this client ask."""
+def _record_limits(client: AdminClient, names: list[str], timeout_seconds: float) -> dict[str, int]:
+    """max.message.bytes by topic; empty where the cluster does not let this client ask.
+
+    The caller keeps the client: its answers fail once it is gone.
+    """
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    asked = kafka.admin(settings).describe_configs(resources, request_timeout=timeout_seconds)
+    asked = client.describe_configs(resources, request_timeout=timeout_seconds)
     try:
         return {resource.name: int(answer.result()["max.message.bytes"].value) for resource, answer in asked.items()}
     except KafkaException:

@@ -14,6 +14,8 @@ from sinks.domain.decide import DepositHandler, handler_for
 from sinks.domain.decision import FlagDraft, Refusal
 from sinks.domain.overpayment import read_flag
 
+UNKNOWN_MOMENT = datetime.fromtimestamp(0, UTC)
+
 ORIGINS = frozenset({"webhook", "backfill", "redrive"})
 
 RecordHeaders = Sequence[tuple[str, bytes | str | None]]
@@ -52,7 +54,8 @@ class Arrival:
     Args:
         partition, offset: its place in `state-changes`; the offset is None for an event that was parked.
         epoch: the claim under which it was read.
-        source: its place in `events`.
+        source: its place in `events`; that in `state-changes` where the headers do not tell.
+        received_at: when the door had it; the start of 1970 where the headers do not tell.
         event: None when there is no header to read it by, when it is refused, or when its kind has no rules.
         handler: the rules of its kind; None when there are none.
         flag: its overpayment flag.
@@ -68,7 +71,7 @@ class Arrival:
     record_headers: RecordHeaders
     source: Source
     headers: EventHeaders | None = None
-    received_at: datetime | None = None
+    received_at: datetime = UNKNOWN_MOMENT
     handler: DepositHandler | None = None
     event: DepositEvent | None = None
     flag: FlagDraft | None = None
@@ -106,12 +109,13 @@ class Reader:
         try:
             found = texts(record.headers)
             headers = decode(found.items())
-            source = Source(self.names.events, _position(found, "ce_sourcepartition"), _position(found, "ce_sourceoffset"))
+            partition, offset = _position(found, "ce_sourcepartition"), _position(found, "ce_sourceoffset")
             received_at = _checked(headers)
         except HeaderError as failure:
             arrival.refusal, arrival.foreign = Refusal("record_headers", str(failure)), True
             return arrival
-        arrival.headers, arrival.source, arrival.received_at = headers, source, received_at
+        arrival.headers, arrival.received_at = headers, received_at
+        arrival.source = Source(self.names.events, partition, offset)
         if headers.livemode is not self.livemode:
             arrival.refusal = Refusal("wrong_livemode", f"ce_livemode is {str(headers.livemode).lower()}")
             return arrival
@@ -147,7 +151,7 @@ def read_body(arrival: Arrival, headers: EventHeaders) -> None:
     handler = handler_for(headers.object_kind)
     if handler is None:
         arrival.refusal = _names_differ(arrival.raw, headers)
-        arrival.foreign = arrival.refusal is not None
+        arrival.foreign = arrival.refusal is not None and arrival.refusal.reason == "record_headers"
         return
     event = handler.parse(arrival.raw)
     if isinstance(event, Refusal):

@@ -26,7 +26,9 @@ def allot(sent: Mapping[int, int], heads: Mapping[int, int], most_rows: int) -> 
         heads: the newest seq, by partition; absent where there are no rows.
         most_rows: bound of the sum; but each partition that waits gets a row, so that none starves.
     """
-    waiting = sorted((heads[partition] - seq, partition) for partition, seq in sent.items() if heads.get(partition, -1) > seq)
+    waiting = sorted(
+        (heads[partition] - seq, partition) for partition, seq in sent.items() if heads.get(partition, -1) > seq
+    )
     ranges, left = [], most_rows
     for index, (rows, partition) in enumerate(waiting):
         share = min(rows, max(1, left // (len(waiting) - index)))

@@ -42,6 +42,10 @@ class Outbox:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connection."""
         self._connection.close()
 
     def heads(self) -> dict[int, int]:
@@ -72,6 +76,12 @@ class Outbox:
         """The seq up to which each partition was known to be sent, -1 for nothing."""
         with answering("reading the relay's cursors"):
             return dict(self._connection.execute(self._queries["cursors"], {"partitions": self._partitions}).fetchall())
+
+    def installed_topics(self) -> dict[str, tuple[str, int]]:
+        """Id and partition count of each topic as `tallyhook topics apply` recorded them."""
+        with answering("reading the installed topics"):
+            found = self._connection.execute(self._queries["installed_topics"]).fetchall()
+        return {str(topic): (str(topic_id), int(partitions)) for topic, topic_id, partitions in found}
 
     def wait(self, seconds: float) -> bool:
         """Waits for a notification, at most WAKE_SLICE_SECONDS; true when one came."""

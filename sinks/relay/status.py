@@ -16,7 +16,7 @@ RETRY_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0)
 """Waits between attempts while a dependency is away; the last one repeats."""
 
 
-class Stopping(Exception):  # noqa: N818  nothing went wrong: somebody asked the process to end
+class Stopping(Exception):
     """The process is to end; whatever is being waited for no longer matters."""
 
 
@@ -103,7 +103,7 @@ def patiently(status: Status, log: structlog.stdlib.BoundLogger, attempt: Callab
             status.pause(RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)])
             failures += 1
         else:
-            status.trouble(None)
             if failures:
+                status.trouble(None)
                 log.info("going on", attempts=failures + 1)
             return result

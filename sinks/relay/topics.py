@@ -6,13 +6,9 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from schemas.effects import EFFECTS
 from schemas.topics import TopicNames
-from sinks.relay.database import answering
 from tallyhook import kafka
 from tallyhook.errors import KafkaUnavailable, SchemaMismatch, TopicMismatch
-from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import Settings
-
-_EFFECT = "effects."
 
 
 def needed(names: TopicNames) -> list[str]:
@@ -20,24 +16,22 @@ def needed(names: TopicNames) -> list[str]:
     return [*(names.effect(effect) for effect in EFFECTS), names.balance_entries, names.relay_progress]
 
 
-def check(settings: Settings, connection: Connection, queries: Queries, timeout_seconds: float) -> frozenset[str]:
+def check(settings: Settings, installed: Mapping[str, tuple[str, int]], *, timeout_seconds: float) -> frozenset[str]:
     """The names of all topics that rows may go to: those of this program, and effects installed by a newer one.
+
+    Args:
+        installed: id and partition count of each topic at its installation.
 
     Raises:
         SchemaMismatch: `tallyhook topics apply` has not run yet.
         TopicMismatch: a topic is not the one that was installed.
-        KafkaUnavailable, DatabaseUnavailable: ask again.
+        KafkaUnavailable: ask again.
     """
     names = TopicNames(settings.installation.topic_prefix)
-    with answering("reading the installed topics"):
-        rows = connection.execute(queries["installed_topics"]).fetchall()
-    installed = {str(topic): (str(topic_id), int(count)) for topic, topic_id, count in rows}
-    absent = [name for name in needed(names) if name not in installed]
-    if absent:
+    own = needed(names)
+    if absent := [name for name in own if name not in installed]:
         raise SchemaMismatch(f"topics are not installed yet ({', '.join(absent)}): run `tallyhook topics apply`")
-    mine = [
-        name for name in installed if name in needed(names) or name.startswith(f"{settings.installation.topic_prefix}.{_EFFECT}")
-    ]
+    mine = [name for name in installed if name in own or name.startswith(names.effect(""))]
     found = _describe(settings, mine, timeout_seconds)
     for name in mine:
         _compare(name, installed[name], found.get(name), settings.installation.partitions)
@@ -79,9 +73,9 @@ def _compare(name: str, installed: tuple[str, int], found: tuple[str, int] | Non
         )
 
 
-def describe_unknown(effect: str, partition: int, seq: int, known: Mapping[str, object] | frozenset[str]) -> TopicMismatch:
+def unknown_effect(effect: str, partition: int, seq: int) -> TopicMismatch:
     """A row names an effect without a topic: it is never skipped."""
     return TopicMismatch(
-        f"outbox partition {partition}, row {seq} is the effect {effect!r}, which has no topic among the"
-        f" {len(known)} installed ones: run `tallyhook topics apply` of the version that wrote it, then restart the relay"
+        f"outbox partition {partition}, row {seq} is the effect {effect!r}, for which no topic is installed: run"
+        " `tallyhook topics apply` of the version that wrote the row, then restart the relay"
     )

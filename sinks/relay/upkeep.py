@@ -89,7 +89,8 @@ class Upkeep:
     def _measure(self, connection: Connection) -> None:
         sent = self._status.sent
         with answering("measuring the backlog"):
-            heads = dict(connection.execute(self._queries["heads"], {"partitions": self._partitions}).fetchall())
+            found = connection.execute(self._queries["heads"], {"partitions": self._partitions}).fetchall()
+        heads: dict[int, int] = dict(found)
         for partition in self._partitions:
             known = sent[partition].seq if partition in sent else -1
             waiting = max(0, heads.get(partition, -1) - known)

@@ -66,7 +66,7 @@ class Poster:
             text = response.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
         except (OSError, http.client.HTTPException) as failure:
             self._connection.close()
-            return Answer(0, f"no answer: {failure or type(failure).__name__}")
+            return Answer(0, f"no answer: {str(failure) or type(failure).__name__}")
         if response.will_close:
             self._connection.close()
         return Answer(response.status, text, response.getheader("retry-after"))

@@ -9,7 +9,7 @@ from nacl.signing import SigningKey as Ed25519Key
 
 from tallyhook.errors import UsageError
 
-SECRET_PREFIX: Final = "whsk_"
+SECRET_PREFIX: Final = "whsk_"  # noqa: S105  how a secret begins
 PUBLIC_PREFIX: Final = "whpk_"
 SEED_BYTES = 32
 

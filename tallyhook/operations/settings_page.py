@@ -1,4 +1,4 @@
-"""Writes `docs/settings.md` from the settings themselves: `python -m tallyhook.operations.settings_page [--check] [FILE]`."""
+"""Writes `docs/settings.md` from the settings themselves: `python -m tallyhook.operations.settings_page`."""
 
 import argparse
 import sys
@@ -27,8 +27,8 @@ TALLYHOOK_SINK_BATCH_ROWS=0: must be 1..5000 (rows)
 
 - An empty variable counts as unset.
 - A **secret** may stand in a file instead: give the file's path in the variable with `_FILE` behind its name, such as
-  `TALLYHOOK_DATABASE_PASSWORD_FILE=/run/secrets/database-password`. A value that is given directly wins. Blanks and line
-  ends around the content are dropped.
+  `TALLYHOOK_DATABASE_PASSWORD_FILE=/run/secrets/database-password`. A value that is given directly wins. Blanks and
+  line ends around the content are dropped.
 - A variable that begins with `TALLYHOOK_` and is none of these is a typing error: `tallyhook settings` names it.
 """
 

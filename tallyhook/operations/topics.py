@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -23,6 +23,7 @@ from tallyhook.postgres import connect
 from tallyhook.settings import Settings
 
 _WAIT_SECONDS = 30.0
+_SPREAD_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,13 @@ def apply(settings: Settings) -> list[TopicStatus]:
     admin = kafka.admin(settings.kafka)
     before = {status.name: status for status in show(settings)}
     missing = [spec for spec in specs(settings) if before[spec.name].partitions == 0]
+    misconfigured = [spec for spec in specs(settings) if before[spec.name].state.startswith("config")]
     _create(admin, missing, settings)
-    _configure(admin, [spec for spec in specs(settings) if before[spec.name].state.startswith("config")])
+    _configure(admin, misconfigured)
     made = {spec.name for spec in missing}
-    _await_visible(admin, made)
     after = [
-        TopicStatus(s.name, s.topic_id, s.partitions, s.replication, s.config, "created" if s.name in made else s.state)
-        for s in show(settings)
+        replace(status, state="created") if status.right and status.name in made else status
+        for status in _settled(settings, changed=bool(missing or misconfigured))
     ]
     wrong = [status for status in after if not status.right]
     if wrong:
@@ -161,12 +162,13 @@ def _create(admin: AdminClient, missing: list[TopicSpec], settings: Settings) ->
                 raise KafkaUnavailable(f"topic {name} cannot be created: {failure.args[0].str()}") from failure
 
 
-def _await_visible(admin: AdminClient, names: set[str]) -> None:
-    """Waits until each broker that is asked knows the new topics: creation is confirmed before it is spread."""
-    deadline = time.monotonic() + _WAIT_SECONDS
-    while unseen := names - set(_describe(admin, sorted(names)) if names else ()):
-        if time.monotonic() > deadline:
-            raise KafkaUnavailable(f"topics were created but do not show up: {', '.join(sorted(unseen))}")
+def _settled(settings: Settings, changed: bool) -> list[TopicStatus]:
+    """What `show` finds; after a change it is asked again for a while, for brokers confirm first and spread later."""
+    deadline = time.monotonic() + (_SPREAD_SECONDS if changed else 0.0)
+    while True:
+        found = show(settings)
+        if all(status.right for status in found) or time.monotonic() > deadline:
+            return found
         time.sleep(0.1)
 
 

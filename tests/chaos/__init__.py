@@ -1,0 +1,1 @@
+"""Kills real processes under load and asks what came of it."""

@@ -2,10 +2,10 @@
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import LiteralString
 
 from psycopg import sql
 
@@ -46,7 +46,7 @@ PARKED = """
          i.key_id, i.origin, c.our_order_id, c.our_user_id
     FROM pg_webhook_inbox i JOIN pg_deposit_correlations c ON c.pg_deposit_id = i.object_id
    WHERE i.processed_at IS NULL AND (%(object_ids)s::text[] IS NULL OR i.object_id = ANY (%(object_ids)s::text[]))
-   ORDER BY i.arrival_seq
+   ORDER BY i.arrival_seq, i.partition
 """
 
 EFFECT = """
@@ -100,8 +100,10 @@ class Handler:
         self._connection = connection
         self._livemode = livemode
         connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(schema)))
-        self._arrivals = itertools.count(self._next("SELECT max(arrival_seq) FROM pg_webhook_inbox"))
-        self._outbox_numbers = itertools.count(self._next("SELECT max(seq) FROM pg_outbox"))
+        arrivals = connection.execute("SELECT partition, max(arrival_seq) + 1 FROM pg_webhook_inbox GROUP BY 1")
+        self._next_arrival: Counter[int] = Counter(dict(arrivals.fetchall()))
+        numbered = connection.execute("SELECT coalesce(max(seq) + 1, 0) FROM pg_outbox").fetchone()
+        self._outbox_numbers = itertools.count(numbered[0] if numbered is not None else 0)
 
     def deliver(self, body: bytes, delivery: Delivery) -> str:
         """Handles one delivery and gives the verdict: advanced, late, immutable, redelivered, parked or quarantined."""
@@ -116,6 +118,7 @@ class Handler:
                 if not self._record(body, event, delivery):
                     return "redelivered"
                 verdict = self._apply(event, delivery) if is_deposit else self._note(event)
+            self._next_arrival[delivery.partition] += 1
         except Refused as refusal:
             with self._connection.transaction():
                 self._quarantine(body, delivery, refusal)
@@ -128,12 +131,16 @@ class Handler:
     def correlate(self, pg_deposit_id: str, merchant_reference: str, our_order_id: str, our_user_id: str) -> None:
         """What the merchant's own service does when its create call returns."""
         self._connection.execute(
-            "INSERT INTO pg_deposit_correlations VALUES (%s, %s, %s, %s)",
+            "INSERT INTO pg_deposit_correlations (pg_deposit_id, merchant_reference, our_order_id, our_user_id)"
+            " VALUES (%s, %s, %s, %s)",
             (pg_deposit_id, merchant_reference, our_order_id, our_user_id),
         )
 
     def look_for_parked(self, object_ids: Collection[str] | None = None) -> int:
         """Applies what waited for a correlation that is there now, in first-arrival order; gives how many.
+
+        Arrivals are numbered by partition, as an object never leaves its own; between objects of two partitions there
+        is no first.
 
         Args:
             object_ids: only these objects; None for all.
@@ -161,7 +168,12 @@ class Handler:
             (
                 *(event["id"], event["type"], body.decode(), delivery.received_at, o["id"], o["object"]),
                 *(o.get("version"), event["account"]["merchant_id"], event["sequence"]),
-                *(delivery.partition, next(self._arrivals), delivery.source_partition, delivery.source_offset),
+                *(
+                    delivery.partition,
+                    self._next_arrival[delivery.partition],
+                    delivery.source_partition,
+                    delivery.source_offset,
+                ),
                 *(delivery.key_id, delivery.origin),
             ),
         ).rowcount
@@ -223,7 +235,3 @@ class Handler:
             "SELECT verdict FROM pg_webhook_inbox WHERE event_id = %s", (event_id,)
         ).fetchone()
         return "quarantined" if row is None else str(row[0])
-
-    def _next(self, statement: LiteralString) -> int:
-        row = self._connection.execute(statement).fetchone()
-        return 0 if row is None or row[0] is None else int(row[0]) + 1

@@ -41,6 +41,9 @@
 {{- if not .Values.ingress.publicKeys.existingSecret -}}
 {{- fail "ingress.publicKeys.existingSecret is empty: without the gateway's public keys no webhook can be verified." -}}
 {{- end -}}
+{{- if gt (mulf .Values.ingress.announceSeconds 2) (float64 .Values.ingress.shutdownSeconds) -}}
+{{- fail (printf "ingress.announceSeconds is %v, but only half of ingress.shutdownSeconds (%v) may pass before the port closes." .Values.ingress.announceSeconds .Values.ingress.shutdownSeconds) -}}
+{{- end -}}
 {{- if and .Values.streams.persistence.enabled (ne .Values.streams.store "rocksdb") -}}
 {{- fail "streams.persistence.enabled needs streams.store rocksdb: the memory store writes nothing." -}}
 {{- end -}}

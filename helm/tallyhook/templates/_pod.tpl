@@ -1,5 +1,5 @@
 {{/*
-The pod of one component. Takes {root, component, args, port, database, keys, data, drain, grace, resources,
+The pod of one component. Takes {root, component, args, port, database, keys, data, grace, resources,
 annotations, env, labels}; `database`, `keys`, `data` say which secrets and folders are mounted.
 */}}
 {{- define "tallyhook.podTemplate" -}}
@@ -61,11 +61,6 @@ spec:
         periodSeconds: 5
         timeoutSeconds: 3
         failureThreshold: 1
-      {{- with .drain }}
-      lifecycle:
-        preStop:
-          exec: {command: [sleep, {{ . | quote }}]}
-      {{- end }}
 {{- end }}
 
 {{/* What deployments and jobs have in common above their containers. */}}

@@ -39,6 +39,7 @@ TALLYHOOK_INGRESS_HOST: "0.0.0.0"
 TALLYHOOK_INGRESS_PORT: "8080"
 TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE: /etc/tallyhook/public-keys/public-keys
 TALLYHOOK_INGRESS_SHUTDOWN_SECONDS: {{ include "tallyhook.text" .Values.ingress.shutdownSeconds | quote }}
+TALLYHOOK_INGRESS_ANNOUNCE_SECONDS: {{ include "tallyhook.text" .Values.ingress.announceSeconds | quote }}
 {{- with .Values.ingress.merchantId }}
 TALLYHOOK_INGRESS_MERCHANT_ID: {{ . | quote }}
 {{- end }}

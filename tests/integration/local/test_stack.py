@@ -1,5 +1,6 @@
 """The started stack: what a second start finds, and what a crash of a server or of its keeper leaves."""
 
+import contextlib
 import socket
 import time
 from pathlib import Path
@@ -64,7 +65,7 @@ def test_a_killed_broker_comes_back_with_its_records(stack: LocalStack) -> None:
 def test_a_killed_postmaster_comes_back_though_a_backend_is_busy(stack: LocalStack) -> None:
     """kill -9 of the postmaster with a session deep in a computation: it is ended, the data is there."""
     put(stack, "before")
-    with psycopg.connect(stack.database_url, autocommit=True) as busy:
+    with contextlib.closing(psycopg.connect(stack.database_url, autocommit=True)) as busy:
         backend = psutil.Process(busy.info.backend_pid)
         # A loop that never looks at its postmaster: without help it would hold the shared memory for an hour.
         busy.pgconn.send_query(b"SELECT count(*) FROM generate_series(1, 1000000000000)")

@@ -31,11 +31,11 @@ FLAG: Json = {
 }
 
 
-def body(version: object, status: str, event_id: str | None = None, **fields: object) -> bytes:
+def body(version: object, status: str, /, **fields: object) -> bytes:
     """A deposit event as bytes; `fields` go into `data.object`. Amounts are there for settled and reversed."""
     amounts = AMOUNTS if status in ("settled", "reversed") else {}
     event = {
-        "id": event_id or f"evt_{version}",
+        "id": f"evt_{version}",
         "object": "event",
         "type": f"deposit.{status}",
         "api_version": "2026-01-01",
@@ -57,9 +57,9 @@ def body(version: object, status: str, event_id: str | None = None, **fields: ob
     return json.dumps(event, ensure_ascii=False).encode()
 
 
-def event(version: int, status: str, event_id: str | None = None, **fields: object) -> DepositEvent:
+def event(version: int, status: str, /, **fields: object) -> DepositEvent:
     """The same, typed."""
-    parsed = deposits.parse(body(version, status, event_id, **fields))
+    parsed = deposits.parse(body(version, status, **fields))
     assert isinstance(parsed, DepositEvent), parsed
     return parsed
 

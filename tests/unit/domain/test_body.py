@@ -63,7 +63,7 @@ def test_white_space_around_the_object_passes() -> None:
     ],
 )
 def test_text_that_postgresql_refuses_is_named_by_its_path(metadata: bytes, detail: str) -> None:
-    """The reason names the field, so that somebody can ask the gateway for it; overwritten members are looked at too."""
+    """The reason names the field, so that the gateway can be asked; overwritten members are looked at too."""
     raw = body(3, "open", metadata="@").replace(b'"@"', metadata)
     assert read_text(raw) == Refusal("body_text", detail)
 
@@ -188,24 +188,20 @@ def test_no_bytes_raise(raw: bytes) -> None:
         assert isinstance(json.loads(found), dict)
 
 
-ESCAPES = [
-    rb"\ud83d", rb"\ude3f", rb"\uD83D", rb"\uDE3F", rb"\u0000", rb"\u0e2a", rb"\\", rb"\"", rb"\n", b"u0000", b"ud83d", b"a",
-    b"\xf0\x9f\x98\xbf", rb"\u005c",
-]  # fmt: skip
+SURROGATES = [rb"\ud83d", rb"\ude3f", rb"\uD83D", rb"\uDE3F", b"\xf0\x9f\x98\xbf"]
+NULS = [rb"\u0000", b"u0000", b"0"]
+OTHERS = [rb"\u0e2a", rb"\\", rb"\"", rb"\n", rb"\u005c", b"ud83d", b"a"]
 
 
 @given(
-    st.lists(st.sampled_from(ESCAPES)).map(b"".join),
+    st.lists(st.sampled_from(SURROGATES + NULS + OTHERS)).map(b"".join),
     st.sampled_from([b'{"a":"%s"}', b'{"%s":1}', b'{"a":[{"b":"%s"}]}']),
 )
 def test_escapes_are_judged_as_another_reader_decodes_them(escapes: bytes, place: bytes) -> None:
-    """Exactly the texts whose decoded form holds a NUL or cannot be encoded are refused, however they are escaped."""
+    """Exactly the texts that hold a NUL or a lone surrogate once decoded are refused, however they are escaped."""
     raw = place % escapes
-    decoded = json.dumps(json.loads(raw), ensure_ascii=False)
-    clean = decoded.isascii() or not any("\ud800" <= character <= "\udfff" for character in decoded)
-    clean = clean and "\0" not in json.loads(b'"' + escapes + b'"')
-    found = read_text(raw)
-    if clean:
-        assert found == raw.decode()
+    decoded: str = json.loads(b'"' + escapes + b'"')
+    if any(character == "\0" or "\ud800" <= character <= "\udfff" for character in decoded):
+        assert refusal(read_text(raw)).reason == "body_text"
     else:
-        assert refusal(found).reason == "body_text"
+        assert read_text(raw) == raw.decode()

@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from sinks.domain.overpayment import read_flag, same_flag, same_json
 from tests.unit.domain.samples import FLAG, event
 
 
-def flag(version: int = 11, **changes: object) -> FlagDraft:
+def flag(version: int = 11, /, **changes: object) -> FlagDraft:
     """The flag as an event of `version` carries it."""
     draft = read_flag(event(version, "slip_received", overpayment={**FLAG, **changes}))
     assert isinstance(draft, FlagDraft), draft
@@ -69,8 +70,6 @@ def test_each_stored_column_counts(changes: dict[str, object]) -> None:
 @pytest.mark.parametrize("name", ["claim_id", "cause", "amount_minor", "status", "action_required"])
 def test_each_stored_member_of_the_flag_counts(name: str) -> None:
     """Also where the raw JSON agrees."""
-    import msgspec
-
     stored = flag()
     value = 1 if name == "amount_minor" else "other"
     assert not same_flag(stored, replace(stored, flag=msgspec.structs.replace(stored.flag, **{name: value})))
@@ -78,8 +77,6 @@ def test_each_stored_member_of_the_flag_counts(name: str) -> None:
 
 def test_the_text_of_a_time_inside_the_flag_is_compared_as_json_only() -> None:
     """Stored rows give back instants; their texts are in the JSON."""
-    import msgspec
-
     stored = flag()
     respelled = msgspec.structs.replace(stored.flag, slip_received_at="2026-07-01T10:31:00+00:00")
     assert same_flag(stored, replace(stored, flag=respelled))

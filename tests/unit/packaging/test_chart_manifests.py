@@ -33,7 +33,8 @@ def test_probes(helm: Helm, values: Path) -> None:
     assert found
     for work in found:
         asks = {
-            name: work.container[name]["httpGet"]["path"] for name in ("startupProbe", "livenessProbe", "readinessProbe")
+            name: work.container[name]["httpGet"]["path"]
+            for name in ("startupProbe", "livenessProbe", "readinessProbe")
         }
         assert asks == {"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"}
         startup = work.container["startupProbe"]
@@ -138,13 +139,13 @@ def _selector(manifest: Manifest) -> dict[str, str] | None:
 
 
 def test_the_door_has_time_to_finish(helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The grace period covers leaving the endpoints and the drain that the settings allow."""
-    manifests = helm.render(SINGLE, "ingress.shutdownSeconds=42.5", "ingress.drainSeconds=7")
+    """The grace period covers the drain that the settings allow, and the announcement lies within the drain."""
+    manifests = helm.render(SINGLE, "ingress.shutdownSeconds=42.5", "ingress.announceSeconds=7")
     (door,) = (work for work in workloads(manifests) if work.component == "ingress")
     settings = settings_from(door.environment, tmp_path, monkeypatch)
     assert settings.ingress.shutdown_seconds == 42.5
-    assert door.container["lifecycle"]["preStop"]["exec"]["command"] == ["sleep", "7"]
-    assert door.pod["terminationGracePeriodSeconds"] >= 7 + 43
+    assert settings.ingress.announce_seconds == 7
+    assert door.pod["terminationGracePeriodSeconds"] > settings.ingress.shutdown_seconds
 
 
 def test_a_single_door_can_still_be_moved(helm: Helm) -> None:

@@ -21,6 +21,7 @@ SINGLE, REPLICATED = EXAMPLES
         ("database.url=", "give either url, or existingSecret with urlKey"),
         ("database.urlKey=url", "give either url, or existingSecret with urlKey"),
         ("ingress.publicKeys.existingSecret=", "no webhook can be verified"),
+        ("ingress.announceSeconds=11", "only half of ingress.shutdownSeconds"),
         ("streams.persistence.enabled=true", "needs streams.store rocksdb"),
     ],
 )

@@ -58,9 +58,7 @@ def test_an_installation_for_test_events(helm: Helm, tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("amount", [1024, 262_144, 1_000_000, 8_388_608])
-def test_whole_numbers_stay_whole(
-    helm: Helm, amount: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whole_numbers_stay_whole(helm: Helm, amount: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large whole number is not written in the exponent form that helm's floats have."""
     found = workloads(helm.render(SINGLE, f"settings.TALLYHOOK_INGRESS_MAX_BODY_BYTES={amount}"))
     assert {work.environment["TALLYHOOK_INGRESS_MAX_BODY_BYTES"] for work in found} == {str(amount)}
@@ -85,9 +83,7 @@ def test_every_setting_can_be_given() -> None:
     assert made - wanted == set()
 
 
-def test_ports_are_those_the_processes_listen_on(
-    helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ports_are_those_the_processes_listen_on(helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The port that probes and services name is the one in the environment."""
     for work in workloads(helm.render(SINGLE)):
         settings = settings_from(work.environment, tmp_path, monkeypatch)

@@ -1,0 +1,134 @@
+"""The fence: who owns a partition, and up to where it was applied. The row in sink_offsets is the only truth.
+
+A claim raises the partition's epoch; a batch holds the rows locked to its commit and demands the epoch and the position
+that it last claimed or committed. A former owner that wakes up late therefore writes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import psycopg
+
+from sinks.plan import Position
+from tallyhook.errors import DatabaseUnavailable, FenceLost, PositionLost, TopicMismatch
+from tallyhook.postgres import Connection, Queries
+
+CLAIM_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRange:
+    """What a topic's partition holds now: offsets from `low` up to but not including `high`."""
+
+    low: int
+    high: int
+
+
+class Fence:
+    """The positions of one topic that this process owns.
+
+    Args:
+        connection: autocommit; its backend is recorded as the owner.
+        schema: the installation's schema.
+        topic: the topic whose records are applied.
+        topic_id: the broker's id of it; a topic that was deleted and made anew has another.
+    """
+
+    def __init__(self, connection: Connection, schema: str, topic: str, topic_id: str) -> None:
+        self.topic, self.topic_id, self._schema = topic, topic_id, schema
+        self.positions: dict[int, Position] = {}
+        self._connection = connection
+        self._queries = Queries("sinks", "sql/fence.sql", schema)
+
+    def claim(self, partition: int, held: TopicRange | None, wait_seconds: float) -> Position:
+        """Makes this process the owner of a partition and gives the position to start from.
+
+        Args:
+            held: what the topic holds; None where there is no topic (records are handed in by the caller).
+            wait_seconds: how long a former owner's transaction may last before its backend is ended.
+
+        Raises:
+            TopicMismatch: the stored position belongs to another topic of the same name.
+            PositionLost: the stored position lies outside of what the topic holds; nothing is claimed.
+            DatabaseUnavailable: the former owner could not be ended.
+        """
+        self.positions.pop(partition, None)
+        self._connection.execute(self._queries["wait_at_most"], (f"{int(wait_seconds * 1000)}ms",))
+        try:
+            for _ in range(CLAIM_ATTEMPTS):
+                try:
+                    with self._connection.transaction():
+                        position = self._take(partition, held)
+                except psycopg.errors.LockNotAvailable:
+                    self._connection.execute(
+                        self._queries["end_frozen_owner"], {"topic": self.topic, "partition": partition}
+                    )
+                else:
+                    self.positions[partition] = position
+                    return position
+        finally:
+            if not self._connection.broken:
+                self._connection.execute(self._queries["wait_at_most"], ("0",))
+        raise DatabaseUnavailable(
+            f"partition {partition} of {self.topic} is held by another session that could not be ended;"
+            f" look for locks on {self._schema}.sink_offsets in pg_locks"
+        )
+
+    def release(self, partitions: Sequence[int]) -> None:
+        """Forgets partitions that were taken away; their new owner claims them."""
+        for partition in partitions:
+            self.positions.pop(partition, None)
+
+    def demand(self, locked: Mapping[int, Position], partitions: Sequence[int]) -> None:
+        """Raises FenceLost unless the locked rows are those that this process last claimed or committed."""
+        for partition in partitions:
+            mine, found = self.positions.get(partition), locked.get(partition)
+            if mine is None or found is None or (mine.epoch, mine.next_offset) != (found.epoch, found.next_offset):
+                raise FenceLost(
+                    f"partition {partition} of {self.topic} belongs to another worker: held {mine}, stored {found};"
+                    " nothing of the batch was written"
+                )
+
+    def _take(self, partition: int, held: TopicRange | None) -> Position:
+        row = self._connection.execute(
+            self._queries["claim"], {"topic": self.topic, "topic_id": self.topic_id, "partition": partition}
+        ).fetchone()
+        if row is None:
+            raise FenceLost(f"partition {partition} of {self.topic} could not be claimed")
+        is_first, topic_id, epoch, next_offset, next_outbox_seq, next_arrival_seq = row
+        if topic_id != self.topic_id:
+            raise TopicMismatch(
+                f"topic {self.topic} was deleted and made anew (id {topic_id}, now {self.topic_id}): stored positions"
+                " name records that are gone. Restore it, or install under a new prefix and schema with"
+                " `tallyhook topics apply`"
+            )
+        if held is not None and not held.low <= next_offset <= held.high:
+            raise PositionLost(self._lost(partition, next_offset, held, first=is_first))
+        return Position(epoch, next_offset, next_outbox_seq, next_arrival_seq)
+
+    def _lost(self, partition: int, next_offset: int, held: TopicRange, *, first: bool) -> str:
+        place = f"partition {partition} of {self.topic}"
+        if next_offset > held.high:
+            return (
+                f"{place} was applied up to {next_offset} and ends at {held.high}: the broker lost"
+                f" {next_offset - held.high} records. Restore the broker's data, or accept the end:"
+                f" {self._accept(partition, held.high, first=first)}"
+            )
+        lost = held.low - next_offset
+        return (
+            f"{place} was applied up to {next_offset} and begins at {held.low}: records {next_offset} to {held.low - 1}"
+            f" ({lost}) are gone. Note the time, accept the loss, then have the gateway's events of it with"
+            f" `tallyhook gaps` and `tallyhook backfill`. To accept: {self._accept(partition, held.low, first=first)}"
+        )
+
+    def _accept(self, partition: int, offset: int, *, first: bool) -> str:
+        """What an operator does to accept a loss; the worker looks again by itself."""
+        if first:
+            return (
+                f"insert topic '{self.topic}', topic_id '{self.topic_id}', partition {partition},"
+                f" next_offset {offset} into {self._schema}.sink_offsets"
+            )
+        return (
+            f"set next_offset = {offset} in {self._schema}.sink_offsets where topic = '{self.topic}'"
+            f" and partition = {partition}"
+        )

@@ -1,0 +1,123 @@
+"""Quarantine: what is set aside with its bytes, and the bound on how much of it is still normal."""
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from schemas.reasons import Reason
+from sinks.domain.decision import Refusal
+from sinks.plan import SetAside
+from sinks.records import RecordHeaders, Source
+from tallyhook.postgres import Connection, Queries
+
+WINDOW_EVENTS = 1000
+DETAIL_CHARS_MAX = 2000
+
+
+class QuarantineWindow:
+    """How many of the last 1,000 events were quarantined.
+
+    Args:
+        limit: more than this many mean that something else is wrong than the events.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._outcomes: deque[bool] = deque(maxlen=WINDOW_EVENTS)
+        self._quarantined = 0
+
+    def note(self, *, quarantined: bool) -> None:
+        """One more event."""
+        if len(self._outcomes) == WINDOW_EVENTS:
+            self._quarantined -= self._outcomes[0]
+        self._outcomes.append(quarantined)
+        self._quarantined += quarantined
+
+    @property
+    def exceeded(self) -> bool:
+        """More than the limit."""
+        return self._quarantined > self.limit
+
+    def copy(self) -> "QuarantineWindow":
+        """The same, to be moved apart until a transaction commits."""
+        made = QuarantineWindow(self.limit)
+        made._outcomes, made._quarantined = self._outcomes.copy(), self._quarantined
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantinedRow:
+    """One row of quarantined_events.
+
+    Args:
+        stage: who set it aside: ingress, streams or sinks.
+        raw: the original bytes.
+        headers: the record's headers.
+        source: the delivery's identity; a second row of it is never written.
+    """
+
+    stage: str
+    reason: str
+    detail: str
+    event_id: str | None
+    object_id: str | None
+    raw: bytes
+    headers: RecordHeaders
+    source: Source
+
+
+def row_of(row: SetAside) -> QuarantinedRow:
+    """The row of an arrival that the sink sets aside."""
+    arrival, refusal = row.arrival, row.refusal
+    known = arrival.headers
+    return QuarantinedRow(
+        "sinks",
+        refusal.reason,
+        refusal.detail,
+        known.id if known is not None else None,
+        known.subject if known is not None else None,
+        arrival.raw,
+        arrival.record_headers,
+        arrival.source,
+    )
+
+
+def add(connection: Connection, queries: Queries, rows: Sequence[QuarantinedRow]) -> None:
+    """Writes the rows in the caller's transaction; deliveries that are there already stay as they are."""
+    connection.execute(
+        queries["add"],
+        (
+            [row.stage for row in rows],
+            [row.reason for row in rows],
+            [safe_text(row.detail)[:DETAIL_CHARS_MAX] for row in rows],
+            [None if row.event_id is None else safe_text(row.event_id) for row in rows],
+            [None if row.object_id is None else safe_text(row.object_id) for row in rows],
+            [row.raw for row in rows],
+            [safe_headers(row.headers) for row in rows],
+            [row.source.topic for row in rows],
+            [row.source.partition for row in rows],
+            [row.source.offset for row in rows],
+        ),
+    )
+
+
+def safe_text(value: str | bytes) -> str:
+    """Text that PostgreSQL keeps: what is no UTF-8, NULs and lone surrogates become visible escapes."""
+    text = value.decode(errors="backslashreplace") if isinstance(value, bytes) else value
+    return text.replace("\0", "\\x00").encode(errors="backslashreplace").decode()
+
+
+def safe_headers(headers: RecordHeaders) -> str:
+    """The headers as a JSON object of text, the first of each name, as everywhere."""
+    kept: dict[str, str] = {}
+    for name, value in headers:
+        if value is not None:
+            kept.setdefault(safe_text(name), safe_text(value))
+    return json.dumps(kept)
+
+
+def refused_by_database(reason_text: str) -> Refusal:
+    """The refusal of an event whose values PostgreSQL did not take."""
+    reason: Reason = "database_refused"
+    return Refusal(reason, reason_text)

@@ -1,0 +1,83 @@
+"""What two schemas must agree on: every row, save the moments and numbers that each writer makes for itself."""
+
+from typing import Any, LiteralString
+
+from psycopg import sql
+
+from tallyhook.postgres import Connection
+
+Rows = list[tuple[Any, ...]]
+Tables = dict[str, Rows]
+
+WRITTEN = (
+    "pg_webhook_inbox",
+    "redeliveries",
+    "pg_deposit_correlations",
+    "pg_deposits",
+    "pg_deposit_overpayment_flags",
+    "pg_user_balances",
+    "pg_user_balance_entries",
+    "pg_outbox",
+    "sink_offsets",
+    "quarantined_events",
+)
+
+AGREED: dict[str, LiteralString] = {
+    "inbox": """
+      SELECT event_id, event_type, event_raw, received_at, processed_at IS NULL, parked_reason, object_id, object_kind,
+             version, merchant_id, sequence, partition, arrival_seq, source_partition, source_offset,
+             verdict, reason, key_id, origin
+        FROM pg_webhook_inbox ORDER BY event_id""",
+    "redeliveries": """
+      SELECT event_id, source_partition, source_offset, received_at, verdict
+        FROM redeliveries ORDER BY event_id, source_partition, source_offset""",
+    "deposits": """
+      SELECT pg_deposit_id, pg_version, status, is_terminal, late_slip_accepted_until, ordered_amount_minor,
+             transferred_amount_minor, amount_received_minor, fee_total_minor, credited_amount_minor, fee_breakdown,
+             overpayment, balance_transaction_id, clearing_available_at, our_order_id, our_user_id,
+             credited_user_at IS NOT NULL, reversed_at IS NOT NULL
+        FROM pg_deposits ORDER BY pg_deposit_id""",
+    "overpayment flags": """
+      SELECT claim_id, pg_deposit_id, observed_deposit_version, cause, amount_minor, slip_received_at, status_snapshot,
+             action_required_snapshot, expected_response_at, raw_flag
+        FROM pg_deposit_overpayment_flags ORDER BY claim_id""",
+    "balances": "SELECT user_id, balance_minor FROM pg_user_balances ORDER BY user_id",
+    "balance entries": """
+      SELECT entry_key, user_id, amount_minor, event_id FROM pg_user_balance_entries ORDER BY entry_key""",
+    "effects in order, by object": """
+      SELECT aggregateid, type, topic, payload, dedupe_key, causation_id, version, partition, received_at
+        FROM pg_outbox WHERE topic <> 'balance_entry' ORDER BY aggregateid, seq""",
+    "balance entries in order, by object": """
+      SELECT aggregateid, type, topic, payload, dedupe_key, causation_id, version, partition, received_at
+        FROM pg_outbox WHERE topic = 'balance_entry' ORDER BY aggregateid, seq""",
+    "quarantined": """
+      SELECT event_id, object_id, reason, stage, raw, source_partition, source_offset, state
+        FROM quarantined_events ORDER BY event_id, source_partition, source_offset""",
+}
+
+
+def clear(connection: Connection, schema: str) -> None:
+    """Empties every table that a writer fills."""
+    tables = sql.SQL(", ").join(sql.Identifier(schema, table) for table in WRITTEN)
+    connection.execute(sql.SQL("TRUNCATE {}").format(tables))
+
+
+def read_tables(connection: Connection, schema: str) -> Tables:
+    """Every row that must agree, in an order that both writers share."""
+    with connection.transaction():
+        connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema)))
+        return {name: connection.execute(statement).fetchall() for name, statement in AGREED.items()}
+
+
+def differences(expected: Tables, actual: Tables) -> list[str]:
+    """The rows that only one side has, named for a person; empty when the sides agree."""
+    found = []
+    for name, rows in expected.items():
+        others = actual[name]
+        if rows == others:
+            continue
+        found += [f"{name}: only the handler has {row}" for row in rows if row not in others]
+        found += [f"{name}: only the sink has {row}" for row in others if row not in rows]
+        if len(found) == 0 or (sorted(map(repr, rows)) == sorted(map(repr, others))):
+            found.append(f"{name}: another order: {rows} against {others}")
+    return found

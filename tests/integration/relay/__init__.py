@@ -1,0 +1,1 @@
+"""The relay as a process of its own, against real Kafka and PostgreSQL."""
