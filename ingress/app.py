@@ -1,6 +1,7 @@
 """The ingress process: put together here, run until SIGTERM."""
 
 import asyncio
+import resource
 import signal
 from collections.abc import Sequence
 
@@ -22,6 +23,7 @@ FATAL_EXIT_CODE = 70
 """sysexits.h EX_SOFTWARE: the supervisor starts a new process."""
 
 _SPARE_CONNECTIONS = 1000
+_OTHER_FILES = 128
 _FLUSH_SECONDS = 2.0
 
 
@@ -59,6 +61,7 @@ class _Process:
             not_live=self._not_live,
         )
         self._watch = KafkaWatch(settings, self._door, self._on_fatal)
+        wanted = settings.ingress.max_in_flight + _SPARE_CONNECTIONS
         self._server = Server(
             self._door,
             Limits(
@@ -67,7 +70,7 @@ class _Process:
                 max_body_bytes=settings.ingress.max_body_bytes,
                 body_timeout_seconds=settings.ingress.body_timeout_seconds,
             ),
-            max_connections=settings.ingress.max_in_flight + _SPARE_CONNECTIONS,
+            max_connections=_allow_files(wanted + _OTHER_FILES) - _OTHER_FILES,
         )
         self._stop: asyncio.Future[int] | None = None
         self._ending = False
@@ -155,3 +158,15 @@ class _Process:
         self._metrics.gauge("tallyhook_ingress_keys").set(sum(len(e.keyring.keys) for e in self._endpoints))
         for endpoint in self._endpoints:
             _log.info("keys", endpoint=endpoint.name, ids=[key.id for key in endpoint.keyring.keys])
+
+
+def _allow_files(wanted: int) -> int:
+    """Raises the soft limit of open files towards `wanted`; gives what is allowed, so that accepting never fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return wanted
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed < wanted:
+        _log.warning("fewer connections than requests are allowed at once", open_files=allowed, wanted=wanted)
+    return max(allowed, _OTHER_FILES * 2)

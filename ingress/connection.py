@@ -9,6 +9,9 @@ from ingress.messages import Request, Response
 from ingress.refusals import Refused
 from ingress.request_reader import RequestReader
 from ingress.wire import CONTINUE, encode
+from tallyhook import logs
+
+_log = logs.logger(__name__)
 
 
 class Owner(Protocol):
@@ -59,7 +62,8 @@ class Connection(asyncio.Protocol):
             raise TypeError("a stream transport is needed")
         self._transport = transport
         if not self._owner.opened(self):
-            transport.abort()
+            self._reader.give_up(Refused("connections", "too many connections"))
+            self._step()
             return
         self._arm()
 
@@ -136,6 +140,9 @@ class Connection(asyncio.Protocol):
     async def _answer(self, request: Request, keep_alive: bool) -> None:
         try:
             response = await self._handler.answer(request)
+        except Exception as failure:  # noqa: BLE001  one poison request must end neither its connection nor the process
+            _log.exception("a request met an error of ours")
+            response = self._handler.refused(Refused("internal", type(failure).__name__))
         finally:
             self._handler.left()
             self._task = None

@@ -69,9 +69,9 @@ class Door:
         """What the head alone decides; None lets the request in."""
         page = self._pages.get(head.path)
         if page is not None:
-            if head.method == "GET":
+            if head.method in ("GET", "HEAD"):
                 return page()
-            return self._refuse("method", f"not for {head.path}", allow="GET")
+            return self._refuse("method", f"not for {head.path}", allow="GET, HEAD")
         if head.path not in self._endpoints:
             return self._refuse("not_found", "no such path")
         if head.method != "POST":

@@ -25,8 +25,10 @@ RefusalReason = Literal[
     "content_encoding",
     "not_confirmed",
     "in_flight",
+    "connections",
     "starting",
     "shutting_down",
+    "internal",
 ]
 REFUSAL_REASONS: tuple[RefusalReason, ...] = get_args(RefusalReason)
 
@@ -60,8 +62,10 @@ PROBLEMS: dict[RefusalReason, Problem] = {
     "content_encoding": Problem(415, "Unsupported Media Type", "Send the signed bytes without Content-Encoding."),
     "not_confirmed": Problem(503, "Service Unavailable", _NOT_NOW),
     "in_flight": Problem(503, "Service Unavailable", _NOT_NOW),
+    "connections": Problem(503, "Service Unavailable", _NOT_NOW),
     "starting": Problem(503, "Service Unavailable", _NOT_NOW),
     "shutting_down": Problem(503, "Service Unavailable", _NOT_NOW),
+    "internal": Problem(503, "Service Unavailable", _NOT_NOW),
 }
 
 

@@ -6,7 +6,7 @@ llhttp refuses Content-Length beside Transfer-Encoding, repeated lengths, folded
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import httptools
@@ -111,11 +111,16 @@ class RequestReader:
 
     def on_headers_complete(self) -> None:
         """Whatever can be judged without the body is judged before it is read."""
+        if self._parser.should_upgrade() and self._parser.get_method() != b"CONNECT":
+            self._plain_head = self._without_upgrade()
+            return
         head = Head(self._parser.get_method().decode("ascii"), path_of(self._url), tuple(self._headers))
         self.phase, self._raw_bytes = "body", 0
         lengths = head.all(b"content-length")
         early = self._handler.early(head)
         if early is not None:
+            if head.method == "HEAD":
+                early = replace(early, body=b"")  # an answer to HEAD has none, or the next answer would be misread
             if head.all(b"transfer-encoding") or lengths not in ([], [b"0"]):
                 self.arrivals.append(Arrival(None, early, keep_alive=False, unread=True))
                 raise _Enough
@@ -136,6 +141,8 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         """The request is whole."""
+        if self._plain_head:
+            return
         request = Request(self._head, b"".join(self._body)) if self._head is not None else None
         self.arrivals.append(Arrival(request, self._early, self._parser.should_keep_alive()))
         self._entered = False
@@ -152,8 +159,9 @@ class RequestReader:
             try:
                 self._parser.feed_data(data)
             except httptools.HttpParserUpgrade as upgrade:
-                # No other protocol is spoken here: the request counts as it is, and HTTP/1.1 goes on behind it.
-                data = data[int(upgrade.args[0]) :]
+                # No other protocol is spoken here, so the offer is left out and the rest is HTTP/1.1 (RFC 9110, 7.8).
+                data = self._plain_head + data[int(upgrade.args[0]) :]
+                self._plain_head = b""
                 self._parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserCallbackError as failure:
                 raise failure.__context__ or failure from None
@@ -163,6 +171,15 @@ class RequestReader:
                 raise Refused("malformed", str(failure)[:200]) from None
             else:
                 return
+
+    def _without_upgrade(self) -> bytes:
+        """The head again without its offer of another protocol: with it, llhttp would not read the body."""
+        close = any(b"close" in value.lower() for name, value in self._headers if name == b"connection")
+        kept = [pair for pair in self._headers if pair[0] not in (b"connection", b"upgrade")]
+        kept += [(b"connection", b"close")] if close else []
+        lines = [b"%b %b HTTP/1.1" % (self._parser.get_method(), self._url)]
+        lines += [b"%b: %b" % pair for pair in kept]
+        return b"\r\n".join(lines) + b"\r\n\r\n"
 
     def _answer_unknown_method(self, data: bytes) -> None:
         """llhttp knows the registered methods only; another one that is well formed is answered by its path."""
@@ -192,6 +209,7 @@ class RequestReader:
         self._body: list[bytes] = []
         self._head = self._early = None
         self._entered = False
+        self._plain_head = b""
         self._head_bytes = self._body_bytes = self._raw_bytes = 0
 
 

@@ -17,7 +17,7 @@ class Server:
     Args:
         handler: answers.
         limits: the bounds of each connection.
-        max_connections: further ones are reset.
+        max_connections: further ones are told to come again and closed.
     """
 
     def __init__(self, handler: Handler, limits: Limits, *, max_connections: int) -> None:
@@ -42,7 +42,7 @@ class Server:
         return int(self._listener.sockets[0].getsockname()[1])
 
     def opened(self, connection: Connection) -> bool:
-        """Takes a connection, unless there are too many."""
+        """Takes a connection, unless there are too many; one that is not taken ends by itself."""
         if len(self._connections) >= self._max_connections:
             return False
         self._connections.add(connection)

@@ -242,7 +242,7 @@ class Applier:
         statements.commit()
         lap("commit")
         self.fence.positions.update(plan.positions)
-        self.window = overlay.window
+        self.window.adopt(overlay.window)
         return plan
 
     def _count(self, work: _Work, plan: Plan, result: BatchResult) -> None:

@@ -20,29 +20,37 @@ class QuarantineWindow:
 
     Args:
         limit: more than this many mean that something else is wrong than the events.
+
+    Attributes:
+        outcomes: of the last events, oldest first: whether each was quarantined.
+        quarantined: how many of them were.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._outcomes: deque[bool] = deque(maxlen=WINDOW_EVENTS)
-        self._quarantined = 0
+        self.outcomes: deque[bool] = deque(maxlen=WINDOW_EVENTS)
+        self.quarantined = 0
 
     def note(self, *, quarantined: bool) -> None:
         """One more event."""
-        if len(self._outcomes) == WINDOW_EVENTS:
-            self._quarantined -= self._outcomes[0]
-        self._outcomes.append(quarantined)
-        self._quarantined += quarantined
+        if len(self.outcomes) == WINDOW_EVENTS:
+            self.quarantined -= self.outcomes[0]
+        self.outcomes.append(quarantined)
+        self.quarantined += quarantined
 
     @property
     def exceeded(self) -> bool:
         """More than the limit."""
-        return self._quarantined > self.limit
+        return self.quarantined > self.limit
+
+    def adopt(self, other: "QuarantineWindow") -> None:
+        """Takes over the outcomes of a copy whose transaction was committed."""
+        self.outcomes, self.quarantined = other.outcomes, other.quarantined
 
     def copy(self) -> "QuarantineWindow":
         """The same, to be moved apart until a transaction commits."""
         made = QuarantineWindow(self.limit)
-        made._outcomes, made._quarantined = self._outcomes.copy(), self._quarantined
+        made.outcomes, made.quarantined = self.outcomes.copy(), self.quarantined
         return made
 
 

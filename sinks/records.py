@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
+from confluent_kafka import Message
 
 from schemas.events import DepositEvent
 from schemas.headers import EventHeaders, HeaderError, decode, texts
@@ -19,6 +20,12 @@ UNKNOWN_MOMENT = datetime.fromtimestamp(0, UTC)
 ORIGINS = frozenset({"webhook", "backfill", "redrive"})
 
 RecordHeaders = Sequence[tuple[str, bytes | str | None]]
+
+
+def headers_of(message: Message) -> RecordHeaders:
+    """A record's headers in order; none are an empty list."""
+    headers = message.headers() or []
+    return list(headers.items()) if isinstance(headers, dict) else headers
 
 
 @dataclass(frozen=True, slots=True)

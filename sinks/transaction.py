@@ -1,6 +1,6 @@
 """The statements of one batch's transaction: what is read under the fence, and what is written before the commit."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -151,24 +151,12 @@ class BatchStatements:
             after[row.draft.user_id] -= row.draft.amount_minor
 
     def _advance(self, topic: str, plan: Plan) -> None:
-        order = sorted(plan.positions)
-        held = [plan.positions[number] for number in order]
         with self.connection.pipeline():
-            advanced = self.connection.execute(
-                self._queries["advance"],
-                {
-                    "topic": topic,
-                    "partitions": order,
-                    "epochs": [position.epoch for position in held],
-                    "next_offsets": [position.next_offset for position in held],
-                    "next_outbox_seqs": [position.next_outbox_seq for position in held],
-                    "next_arrival_seqs": [position.next_arrival_seq for position in held],
-                },
-            )
+            advanced = self.connection.execute(self._queries["advance"], advance_parameters(topic, plan.positions))
             if plan.outbox:
                 self.connection.execute(self._queries["notify"], (self._channel,))
-        if advanced.rowcount != len(order):
-            raise CountDiffers("advance", len(order), advanced.rowcount)
+        if advanced.rowcount != len(plan.positions):
+            raise CountDiffers("advance", len(plan.positions), advanced.rowcount)
 
     def _copy(self, name: str, data: bytes) -> None:
         with self.connection.cursor() as cursor, cursor.copy(self._queries[name]) as copy:
@@ -199,6 +187,20 @@ class BatchStatements:
         arrival.headers, arrival.received_at, arrival.arrival_seq = headers, received_at, arrival_seq
         read_body(arrival, headers)
         return arrival
+
+
+def advance_parameters(topic: str, positions: Mapping[int, Position]) -> dict[str, Any]:
+    """The parameters of the statement `advance`."""
+    order = sorted(positions)
+    held = [positions[number] for number in order]
+    return {
+        "topic": topic,
+        "partitions": order,
+        "epochs": [position.epoch for position in held],
+        "next_offsets": [position.next_offset for position in held],
+        "next_outbox_seqs": [position.next_outbox_seq for position in held],
+        "next_arrival_seqs": [position.next_arrival_seq for position in held],
+    }
 
 
 def _redelivery_columns(arrivals: Sequence[Arrival]) -> tuple[list[Any], ...]:

@@ -46,8 +46,9 @@ class Guardian:
         day = int(self._clock.now().timestamp()) // SECONDS_A_DAY
         plan = self._planner.plan([event.message for event in events], recall, day)
         await self._publisher.publish(plan.outputs)
-        offsets = await self._publisher.publish(self._table.changelog_records(plan.changes))
-        self._table.store(plan.changes, by_key, offsets)
+        changelog = self._table.changelog_records(plan.changes)
+        offsets = await self._publisher.publish(changelog)
+        self._table.store(changelog, by_key, offsets)
         self.batches += 1
         self._count(plan, len(events))
 

@@ -17,7 +17,7 @@ from streams.ending import ENDED_BY_ITSELF, end_process
 from streams.faust_repairs import RepairedApp, batches, unexpected_versions
 from streams.faust_view import FaustView
 from streams.plan import Planner
-from streams.positions import Positions
+from streams.positions import Positions, commit_note
 from streams.publisher import Publisher
 from streams.table import ROCKSDB_OPTIONS, TABLE, ObjectTable
 from streams.watchdog import Watchdog
@@ -76,7 +76,7 @@ def build_app(
     most_events = stream.batch_events or profile.stream_batch_events
     app = RepairedApp(
         installation.group_id("streams"),
-        commit_notes={names.events: topic_id},
+        commit_notes={names.events: commit_note(topic_id)},
         fetch_min_bytes=profile.fetch_min_bytes,
         on_position_lost=end,
         broker=broker_urls(settings.kafka),

@@ -15,6 +15,15 @@ from tallyhook.settings import KafkaSettings
 APPLY = "create it with `tallyhook topics apply`"
 
 
+def commit_note(topic_id: str) -> str:
+    """What to write beside a committed offset.
+
+    It ends with a NUL: confluent-kafka reads the note as a C string, but librdkafka does not terminate it, so that it
+    would run on into foreign memory (seen: a UnicodeDecodeError now and then).
+    """
+    return f"{topic_id}\0"
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """One partition of `events`, as the broker knows it.

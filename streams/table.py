@@ -1,6 +1,6 @@
 """The table `objects`: object id -> what the guard remembers, kept by Faust between batches and rebuilt from its changelog."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -56,18 +56,20 @@ class ObjectTable:
             Outgoing(topic, key, encode(change.seen), [], change.cause.partition) for key, change in changes.items()
         ]
 
-    def store(self, changes: Mapping[bytes, Change], events: Mapping[bytes, Any], offsets: Mapping[int, int]) -> None:
+    def store(self, confirmed: Sequence[Outgoing], events: Mapping[bytes, Any], offsets: Mapping[int, int]) -> None:
         """Writes states that the changelog has confirmed.
 
         Args:
-            changes: the new states.
-            events: an event of each changed object.
+            confirmed: records of `changelog_records`.
+            events: an event of each object.
             offsets: the highest offset the changelog gave, by partition.
         """
-        store = self._table.data
-        for key, change in changes.items():
-            faust_repairs.enter_event(events[key])
-            store[key] = encode(change.seen)
-            faust_repairs.forget_with_partition(store, key, change.cause.partition)
+        store, topic = self._table.data, self.changelog_topic
+        for record in confirmed:
+            key = record.key or b""
+            event = events[key]
+            faust_repairs.enter_event(event)
+            store[key] = record.value
+            faust_repairs.forget_with_partition(store, key, event.message.partition)
         for partition, offset in offsets.items():
-            store.set_persisted_offset(TP(self.changelog_topic, partition), offset)
+            store.set_persisted_offset(TP(topic, partition), offset)

@@ -45,21 +45,17 @@ def run(settings: Settings) -> int:
         0 after a stop, 2 for wrong settings, 70 when the process must be replaced.
     """
     logs.configure("relay", settings.process.log_level, settings.process.log_format)
-    status, metrics = Status(), Metrics()
-    health = HealthServer(
-        settings.process.health_host,
-        settings.relay.health_port,
-        metrics,
-        not_live=tuple,  # the page is served by a thread, so an answer means that the process turns
-        not_ready=status.not_ready,
-    )
-    ended = threading.Event()
+    status, metrics, ended = Status(), Metrics(), threading.Event()
     try:
         partitions = partitions_of(settings)
-        health.start()
-        _heed_signals(status, ended)
-        _log.info("started", shard=settings.relay.shard, partitions=partitions, health_port=health.port)
-        return _relay(settings, partitions, status, metrics)
+        health = _start_health(settings, status, metrics)
+        try:
+            _heed_signals(status, ended)
+            _log.info("started", shard=settings.relay.shard, partitions=partitions, health_port=health.port)
+            return _relay(settings, partitions, status, metrics)
+        finally:
+            ended.set()
+            health.stop()
     except SettingsError as failure:
         _log.critical("wrong settings", reason=str(failure))
         return failure.exit_code
@@ -69,9 +65,18 @@ def run(settings: Settings) -> int:
     except Exception:  # noqa: BLE001  whatever it was, the supervisor must see it and start a new process
         _log.critical("the process must be replaced: unexpected error", exc_info=True)
         return REPLACE
-    finally:
-        ended.set()
-        health.stop()
+
+
+def _start_health(settings: Settings, status: Status, metrics: Metrics) -> HealthServer:
+    health = HealthServer(
+        settings.process.health_host,
+        settings.relay.health_port,
+        metrics,
+        not_live=tuple,  # the page is served by a thread, so an answer means that the process turns
+        not_ready=status.not_ready,
+    )
+    health.start()
+    return health
 
 
 def _relay(settings: Settings, partitions: list[int], status: Status, metrics: Metrics) -> int:

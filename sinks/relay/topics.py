@@ -41,8 +41,9 @@ def check(settings: Settings, installed: Mapping[str, tuple[str, int]], *, timeo
 def _describe(settings: Settings, topics: list[str], timeout_seconds: float) -> dict[str, tuple[str, int]]:
     """Id and partition count of the topics that exist."""
     found: dict[str, tuple[str, int]] = {}
+    client = kafka.admin(settings.kafka)  # its answers end with it, so it must outlive them
     try:
-        asked = kafka.admin(settings.kafka).describe_topics(TopicCollection(topics), request_timeout=timeout_seconds)
+        asked = client.describe_topics(TopicCollection(topics), request_timeout=timeout_seconds)
         for name, answer in asked.items():
             try:
                 description = answer.result(timeout_seconds)

@@ -189,18 +189,29 @@ class ContainerServer:
         return ""
 
 
+def options_of(plan: ContainerPlan) -> dict[str, Any]:
+    """A plan as testcontainers' arguments."""
+    return {
+        "image": plan.image,
+        "name": plan.name,
+        "command": plan.command,
+        "env": dict(plan.environment),
+        "volumes": [(plan.volume, plan.data, "rw")],
+    }
+
+
+def published_ports(plan: ContainerPlan) -> dict[str, tuple[str, int]]:
+    """Inside port to address and port outside, as the engine's interface has it."""
+    return {f"{plan.port}/tcp": ("127.0.0.1", plan.port)}
+
+
 def make_container(plan: ContainerPlan) -> Any:
-    """testcontainers' object for a plan; nothing is started."""
+    """testcontainers' object for a plan; talks to the engine, starts nothing."""
     from testcontainers.core.container import DockerContainer
 
-    container = DockerContainer(plan.image, name=plan.name)
-    for name, value in plan.environment.items():
-        container.with_env(name, value)
-    if plan.command is not None:
-        container.with_command(plan.command)
-    container.with_volume_mapping(plan.volume, plan.data, "rw")
+    container = DockerContainer(**options_of(plan))
     # `with_bind_ports` knows no address, and without one the engine would listen on every interface.
-    container.ports[f"{plan.port}/tcp"] = ("127.0.0.1", plan.port)
+    container.ports.update(published_ports(plan))
     return container
 
 

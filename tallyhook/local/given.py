@@ -2,7 +2,10 @@
 
 from collections.abc import Callable
 
-from tallyhook.errors import LocalStackError
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+from tallyhook.errors import LocalStackError, SettingsError
 from tallyhook.kafka import client_config
 from tallyhook.local.readiness import await_answer, kafka_answers, postgres_answers
 from tallyhook.local.service import Progress, Report
@@ -69,7 +72,7 @@ def given_kafka(kafka: KafkaSettings, report: Report, answer_seconds: float = AN
 
 
 def given_postgres(database: DatabaseSettings, report: Report, answer_seconds: float = ANSWER_SECONDS) -> Given:
-    """The database of TALLYHOOK_DATABASE_URL."""
+    """The database of TALLYHOOK_DATABASE_URL. Raises SettingsError when that is no address at all."""
     url = database.url.get_secret_value() if database.url is not None else ""
     password = database.password.get_secret_value() if database.password is not None else None
     return Given(
@@ -84,13 +87,14 @@ def given_postgres(database: DatabaseSettings, report: Report, answer_seconds: f
 
 
 def _without_secrets(url: str) -> str:
-    """Host, port and database of a libpq URI or keyword string."""
-    from psycopg import ProgrammingError
-    from psycopg.conninfo import conninfo_to_dict
-
+    """Host, port and database of a libpq URI or keyword string. Raises SettingsError."""
     try:
         parts = conninfo_to_dict(url)
     except ProgrammingError:
-        return "an address that is no libpq URI"
+        # libpq's own words repeat the text, which may hold a password.
+        raise SettingsError(
+            "TALLYHOOK_DATABASE_URL is neither a libpq URI (postgresql://user@host:port/database) "
+            "nor a keyword string (host=... dbname=...)"
+        ) from None
     host, port, database = (parts.get(name) for name in ("host", "port", "dbname"))
     return f"{host or 'the default host'}:{port or 5432}/{database or ''}"

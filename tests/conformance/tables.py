@@ -3,11 +3,12 @@
 from typing import Any, LiteralString
 
 from psycopg import sql
+from psycopg.rows import dict_row
 
 from tallyhook.postgres import Connection
 
-Rows = list[tuple[Any, ...]]
-Tables = dict[str, Rows]
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
 
 WRITTEN = (
     "pg_webhook_inbox",
@@ -24,8 +25,8 @@ WRITTEN = (
 
 AGREED: dict[str, LiteralString] = {
     "inbox": """
-      SELECT event_id, event_type, event_raw, received_at, processed_at IS NULL, parked_reason, object_id, object_kind,
-             version, merchant_id, sequence, partition, arrival_seq, source_partition, source_offset,
+      SELECT event_id, event_type, event_raw, received_at, processed_at IS NULL AS waits, parked_reason, object_id,
+             object_kind, version, merchant_id, sequence, partition, arrival_seq, source_partition, source_offset,
              verdict, reason, key_id, origin
         FROM pg_webhook_inbox ORDER BY event_id""",
     "redeliveries": """
@@ -35,7 +36,8 @@ AGREED: dict[str, LiteralString] = {
       SELECT pg_deposit_id, pg_version, status, is_terminal, late_slip_accepted_until, ordered_amount_minor,
              transferred_amount_minor, amount_received_minor, fee_total_minor, credited_amount_minor, fee_breakdown,
              overpayment, balance_transaction_id, clearing_available_at, our_order_id, our_user_id,
-             credited_user_at IS NOT NULL, reversed_at IS NOT NULL
+             credited_user_at IS NOT NULL AS credited,
+             reversed_at IS NOT NULL AS reversed
         FROM pg_deposits ORDER BY pg_deposit_id""",
     "overpayment flags": """
       SELECT claim_id, pg_deposit_id, observed_deposit_version, cause, amount_minor, slip_received_at, status_snapshot,
@@ -64,20 +66,40 @@ def clear(connection: Connection, schema: str) -> None:
 
 def read_tables(connection: Connection, schema: str) -> Tables:
     """Every row that must agree, in an order that both writers share."""
-    with connection.transaction():
-        connection.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema)))
-        return {name: connection.execute(statement).fetchall() for name, statement in AGREED.items()}
+    with connection.transaction(), connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute(sql.SQL("SET LOCAL search_path TO {}").format(sql.Identifier(schema)))
+        return {name: cursor.execute(statement).fetchall() for name, statement in AGREED.items()}
 
 
 def differences(expected: Tables, actual: Tables) -> list[str]:
-    """The rows that only one side has, named for a person; empty when the sides agree."""
+    """What the handler (expected) and the sink (actual) do not share, for a person; empty when they agree."""
     found = []
     for name, rows in expected.items():
-        others = actual[name]
-        if rows == others:
-            continue
-        found += [f"{name}: only the handler has {row}" for row in rows if row not in others]
-        found += [f"{name}: only the sink has {row}" for row in others if row not in rows]
-        if len(found) == 0 or (sorted(map(repr, rows)) == sorted(map(repr, others))):
-            found.append(f"{name}: another order: {rows} against {others}")
+        found += _differences(name, rows, actual[name])
     return found
+
+
+def _differences(name: str, rows: list[Row], others: list[Row]) -> list[str]:
+    if rows == others:
+        return []
+    lacking, added = [row for row in rows if row not in others], [row for row in others if row not in rows]
+    if not lacking and not added:
+        return [f"{name}: another order or number: handler {rows}, sink {others}"]
+    if len(rows) == len(others):
+        pairs = [(row, other) for row, other in zip(rows, others, strict=True) if row != other]
+        return [f"{name}: {_first_value(row)}: {_changed(row, other)}" for row, other in pairs]
+    return [f"{name}: only the handler has {row}" for row in lacking] + [
+        f"{name}: only the sink has {row}" for row in added
+    ]
+
+
+def _first_value(row: Row) -> object:
+    return next(iter(row.values()))
+
+
+def _changed(row: Row, other: Row) -> str:
+    return ", ".join(
+        f"{column} is {row[column]!r} by the handler and {other[column]!r} by the sink"
+        for column in row
+        if row[column] != other[column]
+    )

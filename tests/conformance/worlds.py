@@ -19,7 +19,7 @@ ID_PREFIXES = ("dep_", "ฝาก-", "a'b\"\\%s ", "x" * 200)
 OTHER_KINDS = ("withdrawal_order", "balance_transaction", "something_else")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Event:
     """One event as the gateway made it.
 
@@ -39,6 +39,10 @@ class Event:
     partition: int
     body: bytes
     fault: str | None
+
+    def __repr__(self) -> str:
+        """Short: a counterexample tells the bodies once, batch by batch."""
+        return f"<{self.event_id}: {self.object_kind} {self.object_id[:8]} v{self.version} {self.status}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +150,14 @@ def _other_events(draw: st.DrawFn, object_id: str, partition: int, number: Calla
 
 def _event(o: dict[str, Any], partition: int, number: int, fault: Fault | None, draw: st.DrawFn) -> Event:
     event_id = f"evt-{number} {draw(st.sampled_from(('', 'ก', '%s')))}".strip()
-    kind = o["object"].removesuffix("_order")
-    event_type = f"{kind}.{o.get('status', 'posted')}"
+    return make_event(o, event_id, partition, number * 3, fault, escapes=draw(st.booleans()))
+
+
+def make_event(
+    o: dict[str, Any], event_id: str, partition: int, sequence: int, fault: Fault | None, *, escapes: bool = False
+) -> Event:
+    """The event of a snapshot, as the gateway would make it, save for the fault."""
+    event_type = f"{o['object'].removesuffix('_order')}.{o.get('status', 'posted')}"
     event = {
         "id": event_id,
         "object": "event",
@@ -155,11 +165,11 @@ def _event(o: dict[str, Any], partition: int, number: int, fault: Fault | None, 
         "api_version": "2026-01-01",
         "livemode": True,
         "created_at": "2026-03-01T03:33:15.123Z",
-        "sequence": number * 3,
+        "sequence": sequence,
         "account": {"merchant_id": "mer_1", "white_label_id": None},
         "data": {"object": o, "previous_attributes": {"status": "open"}},
     }
-    body, livemode = encode(event, fault, escapes=draw(st.booleans()))
+    body, livemode = encode(event, fault, escapes=escapes)
     return Event(
         event_id=event_id,
         type=event_type,
@@ -167,7 +177,7 @@ def _event(o: dict[str, Any], partition: int, number: int, fault: Fault | None, 
         object_kind=o["object"],
         status=o.get("status", ""),
         version=o.get("version"),
-        sequence=number * 3,
+        sequence=sequence,
         livemode=livemode,
         partition=partition,
         body=body,

@@ -185,11 +185,8 @@ class Handler:
         return recorded == 1
 
     def _note(self, event: Json) -> str:
-        if event["data"]["object"].get("version") is None:
-            verdict, reason = "immutable", None
-        else:
-            verdict, reason = "advanced", "no_handler"
-        self._connection.execute(PROCESSED, (verdict, reason, event["id"]))
+        verdict = "immutable" if event["data"]["object"].get("version") is None else "advanced"
+        self._connection.execute(PROCESSED, (verdict, "no_handler", event["id"]))
         return verdict
 
     def _apply(self, event: Json, delivery: Delivery) -> str:

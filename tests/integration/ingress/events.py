@@ -31,10 +31,17 @@ def event(
     return json.dumps(whole | members).encode()
 
 
+def header_pairs(message: Message) -> list[tuple[str, str | bytes | None]]:
+    """A record's headers as they stand; confluent-kafka's types allow a dict that consumers never give."""
+    headers = message.headers() or []
+    assert isinstance(headers, list)
+    return headers
+
+
 def headers_of(message: Message) -> dict[str, str]:
     """A record's headers as text; a repeated one would be lost, so it fails."""
     found: dict[str, str] = {}
-    for name, value in message.headers() or []:
+    for name, value in header_pairs(message):
         assert name not in found, f"header {name} is repeated"
         found[name] = value.decode() if isinstance(value, bytes) else str(value)
     return found

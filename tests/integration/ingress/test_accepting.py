@@ -16,7 +16,7 @@ from schemas.headers import decode
 from schemas.topics import TopicNames
 from tallyhook.gateway.signing import SigningKey
 from tallyhook.settings import Installation
-from tests.integration.ingress.events import event, headers_of
+from tests.integration.ingress.events import event, header_pairs, headers_of
 from tests.integration.ingress.process import IngressProcess
 
 Records = Callable[[str], list[Message]]
@@ -52,7 +52,7 @@ def test_the_record_holds_the_signed_bytes_and_every_header(
     assert body == record.value()
     assert record.key() == b"dep_1"
     headers = headers_of(record)
-    known = decode(record.headers() or [])
+    known = decode(header_pairs(record))
     assert (
         known.id,
         known.type,

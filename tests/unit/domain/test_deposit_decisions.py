@@ -92,6 +92,8 @@ def test_the_end_is_no_end_while_a_late_slip_is_accepted(
         {"reasons": []},
         {"reasons": None},
         {"reasons": {}},
+        {"reasons": {"0": {"display_th": "x"}}},
+        {"reasons": 5},
         {"reasons": ["text"]},
         {"reasons": [{}]},
         {"reasons": [{"display_th": None}]},

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import tallyhook
 from tests.unit.packaging.tree import CHART, ROOT
@@ -64,6 +66,21 @@ def test_every_package_is_copied(stages: dict[str, list[str]], project: dict[str
     """All packages that the project is made of are in the image."""
     packages = {name.removesuffix("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]}
     assert packages <= set(_copied(stages["build"]))
+
+
+def test_pins_satisfy_the_project(project: dict[str, Any]) -> None:
+    """Each dependency of the project is pinned to a version that the project takes: the build would fail otherwise."""
+    lines = (ROOT / "requirements" / "base.txt").read_text(encoding="utf-8").splitlines()
+    pins = [
+        Requirement(line.split(" #")[0]) for line in lines if line.strip() and not line.lstrip().startswith(("#", "-"))
+    ]
+    pinned = {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins}
+    wanted = [Requirement(text) for text in project["project"]["dependencies"]]
+    assert [need.name for need in wanted if canonicalize_name(need.name) not in pinned] == [], (
+        "compile requirements anew"
+    )
+    unfit = [str(need) for need in wanted if not need.specifier.contains(pinned[canonicalize_name(need.name)])]
+    assert unfit == [], "compile requirements anew"
 
 
 def test_state_and_keys_stay_out() -> None:

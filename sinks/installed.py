@@ -1,0 +1,57 @@
+"""The check before any work: the topic is the one that was installed, with the installation's partition count."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+
+from tallyhook import kafka
+from tallyhook.errors import KafkaUnavailable, TopicMismatch
+from tallyhook.postgres import Connection, Queries
+from tallyhook.settings import Settings
+
+NEXT_STEP = "run `tallyhook topics apply`"
+
+
+def check_topic(settings: Settings, connection: Connection, topic: str) -> str:
+    """The broker's id of the topic.
+
+    Raises:
+        TopicMismatch: it is missing, was never recorded, or differs from what `tallyhook topics apply` recorded.
+        KafkaUnavailable: the broker does not answer.
+    """
+    queries = Queries("sinks", "sql/fence.sql", settings.installation.schema_name)
+    row = connection.execute(queries["installed_topic"], (topic,)).fetchone()
+    if row is None:
+        raise TopicMismatch(f"topic {topic} is not recorded in {settings.installation.schema_name}: {NEXT_STEP}")
+    recorded_id, recorded_partitions = row
+    topic_id, partitions = _describe(settings, topic)
+    wanted = settings.installation.partitions
+    if (partitions, recorded_partitions) != (wanted, wanted):
+        raise TopicMismatch(
+            f"topic {topic} has {partitions} partitions, recorded are {recorded_partitions}, the installation has"
+            f" {wanted} (TALLYHOOK_PARTITIONS): a key would move to another partition; set it right or {NEXT_STEP}"
+        )
+    if topic_id != recorded_id:
+        raise TopicMismatch(
+            f"topic {topic} was deleted and made anew (id {recorded_id}, now {topic_id}): stored positions name records"
+            f" that are gone. Restore it, or install under a new prefix and schema and {NEXT_STEP}"
+        )
+    return topic_id
+
+
+def _describe(settings: Settings, topic: str) -> tuple[str, int]:
+    seconds = settings.kafka.request_timeout_seconds
+    try:
+        answers: Mapping[str, Any] = kafka.admin(settings.kafka).describe_topics(
+            TopicCollection([topic]), request_timeout=seconds
+        )
+        found = answers[topic].result(seconds)
+    except KafkaException as failure:
+        error = failure.args[0]
+        if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise TopicMismatch(f"topic {topic} does not exist: {NEXT_STEP}") from failure
+        raise KafkaUnavailable(f"topic {topic} cannot be described: {error.str()}") from failure
+    except TimeoutError as failure:
+        raise KafkaUnavailable(f"topic {topic} cannot be described within {seconds:g} s") from failure
+    return str(found.topic_id), len(found.partitions)

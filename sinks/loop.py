@@ -1,0 +1,261 @@
+"""One loop for each topic that is applied under the fence: join, claim, read, apply, and start over after any trouble.
+
+There is one way back from every failure: pause, wait, connect anew, claim anew, and read on from the stored positions.
+What was read and not applied is dropped and read again, so that nothing depends on what was known before the failure.
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import psycopg
+from confluent_kafka import Message
+
+from sinks import migrations
+from sinks.errors import CountDiffers, LedgerBroken, NumbersTaken, TooManyQuarantined
+from sinks.fence import Fence, TopicRange
+from sinks.installed import check_topic
+from sinks.membership import Membership
+from sinks.status import Status
+from tallyhook import kafka, logs
+from tallyhook.clock import Clock
+from tallyhook.errors import (
+    DatabaseUnavailable,
+    FenceLost,
+    KafkaUnavailable,
+    PositionLost,
+    SchemaMismatch,
+    TallyhookError,
+    TopicMismatch,
+)
+from tallyhook.postgres import Connection, connect
+from tallyhook.settings import Settings
+
+RETRY_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0)
+MEND_SECONDS = 2.0
+"""How often it is looked whether somebody mended what only a person can mend."""
+IDLE_SECONDS = 0.1
+JOIN_SECONDS = 0.005
+"""A batch is closed when no record comes for so long."""
+MEASURE_SECONDS = 5.0
+STALL_SECONDS = 30.0
+
+_OURS = (psycopg.Error, DatabaseUnavailable, CountDiffers, LedgerBroken, NumbersTaken)
+_MENDED_BY_PEOPLE = (TopicMismatch, PositionLost, SchemaMismatch)
+
+_log = logs.logger(__name__)
+
+
+class Work(Protocol):
+    """What is done with the records of one topic."""
+
+    @property
+    def fence(self) -> Fence:
+        """The positions that are owned."""
+
+    def claim(self, partitions: Sequence[int], held: dict[int, TopicRange]) -> None:
+        """Makes this process the owner of the partitions."""
+
+    def apply(self, messages: Sequence[Message]) -> None:
+        """Applies records of claimed partitions, in order."""
+
+    def between(self) -> None:
+        """What is to be done now and then; called after each turn."""
+
+    def measured(self, lags: dict[int, int]) -> None:
+        """Takes the number of records that wait, by partition."""
+
+
+class Loop:
+    """Runs the work on one topic until `stop` is set; to be run on one thread.
+
+    Args:
+        name: shown in logs and on the health pages.
+        topic: what is read.
+        group_id: the consumer group.
+        make_work: makes the work on a new connection; the second argument is the topic's id.
+        batch_rows: most records a batch.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        topic: str,
+        group_id: str,
+        make_work: Callable[[Connection, str], Work],
+        status: Status,
+        stop: threading.Event,
+        clock: Clock,
+        *,
+        batch_rows: int,
+        on_fence_lost: Callable[[], None],
+    ) -> None:
+        self._name, self._settings, self._topic, self._group_id = name, settings, topic, group_id
+        self._make_work, self._batch_rows, self._on_fence_lost = make_work, batch_rows, on_fence_lost
+        self._status, self._stop, self._clock = status, stop, clock
+        self._connection: Connection | None = None
+        self._work: Work | None = None
+        self._member: Membership | None = None
+        self._failures = 0
+        self._measured_at = self._taken_at = clock.monotonic_seconds()
+        status.trouble(name, "start", "starting")
+
+    def run(self) -> None:
+        """Turns until it is told to stop; then leaves the group."""
+        try:
+            while not self._stop.is_set():
+                self._status.beat(self._name)
+                try:
+                    self._turn()
+                except FenceLost as failure:
+                    self._lose_fence(failure)
+                except TooManyQuarantined as failure:
+                    self._halt(failure)
+                except KafkaUnavailable as failure:
+                    self._start_over("kafka", failure, self._next_wait())
+                except _OURS as failure:
+                    self._start_over("database", failure, self._next_wait())
+                except _MENDED_BY_PEOPLE as failure:
+                    self._start_over("stopped", failure, MEND_SECONDS)
+        finally:
+            self._leave()
+            self._disconnect()
+
+    def _turn(self) -> None:
+        work = self._work or self._connect()
+        member = self._member
+        if member is None:
+            kafka_settings, fetch_min_bytes = self._settings.kafka, self._settings.profile.fetch_min_bytes
+            member = Membership(kafka_settings, self._topic, self._group_id, fetch_min_bytes=fetch_min_bytes)
+            self._member = member
+        if member.revoked:
+            work.fence.release(sorted(member.revoked))
+            member.revoked.clear()
+        if member.unclaimed:
+            self._claim(work, member)
+        messages = self._gather(member)
+        with self._status.asking_database(self._name):
+            if messages:
+                work.apply(messages)
+            work.between()
+        self._measure(work, member)
+        self._well()
+
+    def _connect(self) -> Work:
+        with self._status.asking_database(self._name):
+            connection = connect(self._settings.database, "sink")
+            self._connection = connection
+            migrations.check(connection, self._settings.installation)
+            topic_id = check_topic(self._settings, connection, self._topic)
+            self._work = self._make_work(connection, topic_id)
+        return self._work
+
+    def _claim(self, work: Work, member: Membership) -> None:
+        partitions = sorted(member.unclaimed)
+        found = kafka.watermarks(
+            self._settings.kafka, self._topic, partitions, self._settings.kafka.request_timeout_seconds
+        )
+        with self._status.asking_database(self._name):
+            work.claim(partitions, {number: TopicRange(*ends) for number, ends in found.items()})
+        for number in partitions:
+            member.start(number, work.fence.positions[number].next_offset)
+        self._taken_at = self._clock.monotonic_seconds()
+        positions = {number: work.fence.positions[number].next_offset for number in partitions}
+        _log.info("claimed", loop=self._name, positions=positions)
+
+    def _gather(self, member: Membership) -> list[Message]:
+        """What waits, joined up to a full batch: a sink that lags gets large batches, and large batches are cheap."""
+        messages = member.take(1, IDLE_SECONDS)
+        if not messages:
+            return []
+        deadline = self._clock.monotonic_seconds() + self._settings.sink.batch_wait_seconds
+        while len(messages) < self._batch_rows and self._clock.monotonic_seconds() < deadline:
+            more = member.take(self._batch_rows - len(messages), JOIN_SECONDS)
+            if not more:
+                break
+            messages += more
+        self._taken_at = self._clock.monotonic_seconds()
+        return [message for message in messages if message.partition() in member.started]
+
+    def _measure(self, work: Work, member: Membership) -> None:
+        """Tells how much waits; raises KafkaUnavailable when work waits and the client gives out nothing."""
+        now = self._clock.monotonic_seconds()
+        if now - self._measured_at < MEASURE_SECONDS:
+            return
+        self._measured_at = now
+        lags = {}
+        for number in sorted(member.started):
+            position = work.fence.positions.get(number)
+            if position is not None:
+                lags[number] = max(0, member.watermarks(number)[1] - position.next_offset)
+        work.measured(lags)
+        member.show_progress({number: work.fence.positions[number].next_offset for number in lags})
+        if any(lags.values()) and now - self._taken_at > STALL_SECONDS:
+            raise KafkaUnavailable(f"{self._topic}: records wait and none came for {STALL_SECONDS:g} s; reading anew")
+
+    def _well(self) -> None:
+        self._failures = 0
+        for subject in ("start", "kafka", "database", "stopped"):
+            if self._status.trouble(self._name, subject, None) and subject != "start":
+                _log.info("going on", loop=self._name, after=subject)
+
+    def _next_wait(self) -> float:
+        self._failures += 1
+        return RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS)) - 1]
+
+    def _start_over(self, subject: str, failure: Exception, wait_seconds: float) -> None:
+        reason = str(failure).strip() or type(failure).__name__
+        if self._status.trouble(self._name, subject, reason):
+            _log.error("cannot go on", loop=self._name, reason=reason, error=type(failure).__name__)
+        if self._member is not None and self._member.broken:
+            self._leave()
+        if self._member is not None:
+            self._member.hold()
+        if not isinstance(failure, KafkaUnavailable):
+            self._disconnect()
+        self._wait(wait_seconds)
+
+    def _lose_fence(self, failure: FenceLost) -> None:
+        _log.warning("fence lost", loop=self._name, reason=str(failure))
+        self._on_fence_lost()
+        self._leave()
+        if self._work is not None:
+            self._work.fence.release(list(self._work.fence.positions))
+        self._wait(self._next_wait())
+
+    def _halt(self, failure: TallyhookError) -> None:
+        """Stays a member and reads nothing until the process is started anew."""
+        if self._status.trouble(self._name, "stopped", str(failure)):
+            _log.error("stopped: somebody must look at this", loop=self._name, reason=str(failure))
+        if self._member is not None:
+            self._member.hold()
+        while not self._stop.is_set():
+            self._wait(1.0)
+
+    def _wait(self, seconds: float) -> None:
+        """Waits and keeps the membership alive meanwhile."""
+        deadline = self._clock.monotonic_seconds() + seconds
+        while not self._stop.is_set():
+            self._status.beat(self._name)
+            left = deadline - self._clock.monotonic_seconds()
+            if left <= 0:
+                return
+            if self._member is None:
+                self._stop.wait(left)
+                continue
+            try:
+                self._member.take(1, min(left, IDLE_SECONDS))
+            except (KafkaUnavailable, PositionLost) as failure:
+                _log.debug("while waiting", loop=self._name, reason=str(failure))
+                self._stop.wait(min(left, IDLE_SECONDS))
+
+    def _leave(self) -> None:
+        if self._member is not None:
+            self._member.leave()
+            self._member = None
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = self._work = None

@@ -1,0 +1,75 @@
+"""What is measured of the sink: every number of it goes through here."""
+
+from collections.abc import Sequence
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+
+from schemas.verdicts import ParkedReason
+from sinks.parking import Waiting
+from sinks.plan import BatchResult
+from tallyhook.clock import Clock
+from tallyhook.metrics import Metrics
+
+PARKED_REASONS: tuple[ParkedReason, ...] = ("correlation", "snapshot")
+
+
+class Measures:
+    """Fills the sink's metrics."""
+
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
+        self._metrics, self._clock = metrics, clock
+        self._newest_seconds: float | None = None
+        self._shown: set[int] = set()
+        self._behind = False
+
+    def taken(self, messages: Sequence[Message]) -> None:
+        """Notes how old the records are that are being worked on: their age is the lag until they are applied."""
+        stamps = [stamp / 1000 for kind, stamp in (m.timestamp() for m in messages) if kind != TIMESTAMP_NOT_AVAILABLE]
+        if stamps:
+            self._newest_seconds = max(stamps)
+            self._behind = True
+
+    def batch(self, result: BatchResult, events: int, seconds: float) -> None:
+        """Counts what one batch did."""
+        metrics = self._metrics
+        metrics.histogram("tallyhook_sink_batch_events").observe(events)
+        metrics.histogram("tallyhook_sink_batch_seconds").observe(seconds)
+        for verdict, number in result.verdicts.items():
+            if number:
+                metrics.counter("tallyhook_sink_verdicts_total", verdict=verdict).inc(number)
+        for reason, number in result.quarantined.items():
+            metrics.counter("tallyhook_sink_quarantined_total", reason=reason).inc(number)
+        for cause, number in result.repeated.items():
+            metrics.counter("tallyhook_sink_batches_repeated_total", cause=cause).inc(number)
+        metrics.counter("tallyhook_sink_rows_advanced_total").inc(result.advanced)
+        metrics.counter("tallyhook_sink_reversal_differs_total").inc(result.reversal_differs)
+
+    def fence_lost(self) -> None:
+        """Another worker owned a partition."""
+        self._metrics.counter("tallyhook_sink_fence_lost_total").inc()
+
+    def lag(self, lags: dict[int, int]) -> None:
+        """Shows what waits in the partitions that are owned; those that went to others show 0 here."""
+        for number in self._shown - lags.keys():
+            self._metrics.gauge("tallyhook_sink_lag_events", partition=str(number)).set(0)
+        for number, events in lags.items():
+            self._metrics.gauge("tallyhook_sink_lag_events", partition=str(number)).set(events)
+        self._shown = set(lags)
+        self._behind = any(lags.values())
+
+    def show_age(self) -> None:
+        """Shows the age of the oldest record that waits: at most that of the newest one that was taken."""
+        age = 0.0
+        if self._behind and self._newest_seconds is not None:
+            age = max(0.0, self._clock.now().timestamp() - self._newest_seconds)
+        self._metrics.gauge("tallyhook_sink_lag_seconds").set(age)
+
+    def waiting(self, parked: Sequence[Waiting], quarantined_open: int) -> None:
+        """Shows what waits for a correlation and what waits for a person."""
+        found = {row.reason: row.events for row in parked}
+        for reason in PARKED_REASONS:
+            self._metrics.gauge("tallyhook_sink_parked", reason=reason).set(found.get(reason, 0))
+        now = self._clock.now()
+        oldest = max(((now - row.oldest).total_seconds() for row in parked), default=0.0)
+        self._metrics.gauge("tallyhook_sink_parked_oldest_seconds").set(max(0.0, oldest))
+        self._metrics.gauge("tallyhook_sink_quarantined_open").set(quarantined_open)

@@ -1,0 +1,45 @@
+"""Each planted fault is found by the oracle and told as a world small enough to read."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.conformance.conftest import Twins
+from tests.conformance.mutations import MUTATIONS
+from tests.conformance.test_oracle import agree
+from tests.conformance.worlds import World, worlds
+
+ARRIVALS_MAX = 3
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_a_planted_fault_is_found_and_shrunk(
+    twins: Twins, mutation: Callable[[], AbstractContextManager[None]]
+) -> None:
+    """With the fault the rows differ, and the counterexample has no more arrivals than the fault needs."""
+    failing: list[World] = []
+
+    @settings(
+        max_examples=400,
+        derandomize=True,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate, Phase.shrink],
+    )
+    @given(worlds(most_objects=1))
+    def live(world: World) -> None:
+        try:
+            agree(twins, world)
+        except AssertionError:
+            failing.append(world)
+            raise
+
+    with mutation(), pytest.raises(AssertionError, match="handler"):
+        live()
+    assert sum(len(batch.arrivals) for batch in failing[-1]) <= ARRIVALS_MAX
+    # Without the fault the same world is an ordinary one.
+    agree(twins, failing[-1])

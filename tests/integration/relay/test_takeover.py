@@ -1,0 +1,120 @@
+"""Two relays of one shard: one works, one stands by; whatever ends the first, nothing is sent twice or left out."""
+
+import random
+import time
+
+import pytest
+
+from tests.integration.relay.conftest import StartRelay
+from tests.integration.relay.effect_reader import EffectReader
+from tests.integration.relay.outbox_rows import Load, OutboxWriter
+from tests.integration.relay.relay_process import RelayProcess
+from tests.integration.relay.waiting import eventually
+
+TAKEOVER_SECONDS = 15.0
+
+
+def test_killed_before_its_commit_a_standby_sends_the_same_rows_once(
+    start_relay: StartRelay, writer: OutboxWriter, reader: EffectReader
+) -> None:
+    """Killed with 50 effects and more written, none committed: 15 s later all are there once, nothing is left open."""
+    first = start_relay(TALLYHOOK_RELAY_TRANSACTION_ROWS="10000", TALLYHOOK_RELAY_LEASE_SECONDS="10")
+    first.await_active()
+    standby = start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="10")
+    eventually("the other one stands by", lambda: "standing by" in standby.log())
+    written = _freeze_within_a_transaction(first, writer, reader)
+    assert written >= 50
+    first.kill()
+    killed_at = time.monotonic()
+    eventually("every row is there once", lambda: reader.seqs() == writer.expected(), TAKEOVER_SECONDS)
+    assert time.monotonic() - killed_at < TAKEOVER_SECONDS
+    eventually("no transaction is open", lambda: reader.open() == 0, seconds=2)
+    assert reader.seqs() == writer.expected()
+    assert standby.stop() == 0
+
+
+def test_a_standby_waits_without_fencing_and_follows_at_once_after_a_stop(
+    start_relay: StartRelay, writer: OutboxWriter, reader: EffectReader
+) -> None:
+    """A second relay disturbs nobody while the first works, and does not wait for the lease of one that was stopped."""
+    first = start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="60")
+    first.await_active()
+    second = start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="60")
+    eventually("the second stands by", lambda: "standing by" in second.log())
+    with Load(writer):
+        eventually("the first works on", lambda: (first.metric("tallyhook_relay_sent_total") or 0) > 200)
+        assert not second.active()
+        assert second.status("/readyz") == (200, [])
+        assert first.metric("tallyhook_relay_aborted_total") is None
+        assert first.stop() == 0
+        second.await_active(seconds=5)
+        eventually("the second works", lambda: (second.metric("tallyhook_relay_sent_total") or 0) > 200)
+    eventually("everything is sent", lambda: reader.seqs() == writer.expected())
+    assert second.stop() == 0
+
+
+@pytest.mark.parametrize("where", ["between transactions", "within a transaction"])
+def test_a_relay_that_froze_finds_itself_replaced_and_ends(
+    start_relay: StartRelay, writer: OutboxWriter, reader: EffectReader, where: str
+) -> None:
+    """Thawed after a standby has taken over, the older ends with 70, and nothing it held is sent again."""
+    older = start_relay(TALLYHOOK_RELAY_TRANSACTION_ROWS="10000")
+    older.await_active()
+    writer.add(10)
+    eventually("the older has sent something", lambda: older.metric("tallyhook_relay_sent_total") == 40)
+    younger = start_relay()
+    eventually("the younger stands by", lambda: "standing by" in younger.log())
+    if where == "within a transaction":
+        _freeze_within_a_transaction(older, writer, reader)
+    else:
+        older.freeze()
+    writer.add(100, notify=True)
+    younger.await_active()
+    eventually("the younger sends", lambda: reader.seqs() == writer.expected())
+    older.thaw()
+    assert older.await_exit() == 70
+    assert '"critical"' in older.log().splitlines()[-1]
+    writer.add(100, notify=True)
+    eventually("the younger works on", lambda: reader.seqs() == writer.expected())
+    assert younger.stop() == 0
+
+
+@pytest.mark.chaos
+def test_killed_again_and_again_under_load(
+    start_relay: StartRelay, writer: OutboxWriter, reader: EffectReader, request: pytest.FixtureRequest
+) -> None:
+    """After many kills of whichever relay works, every row is there once and in order."""
+    kills = 50 if request.config.getoption("--chaos-long", default=False) else 10
+    moments = random.Random(20)
+    relays = [start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="1"), start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="1")]
+    with Load(writer, rows=40):
+        for _ in range(kills):
+            working = eventually("one of the two works", lambda: _working(relays), seconds=30)
+            before = working.metric("tallyhook_relay_sent_total") or 0
+            eventually("it sends", lambda w=working, n=before: (w.metric("tallyhook_relay_sent_total") or 0) > n)
+            time.sleep(moments.uniform(0.0, 0.2))  # not a wait for anything: the moment of the kill is to be any
+            working.kill()
+            relays.remove(working)
+            relays.append(start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="1"))
+    eventually("everything is sent", lambda: reader.seqs() == writer.expected(), seconds=30)
+    assert reader.open() == 0
+
+
+def _working(relays: list[RelayProcess]) -> RelayProcess | None:
+    return next((relay for relay in relays if relay.active()), None)
+
+
+def _freeze_within_a_transaction(relay: RelayProcess, writer: OutboxWriter, reader: EffectReader) -> int:
+    """Stops the relay's process at a moment when records are written and not committed; gives how many."""
+    for _ in range(20):
+        before = reader.written()
+        writer.add(2_500, notify=True)
+        eventually("it writes", lambda n=before: reader.written() > n + 50, every_seconds=0.0)
+        relay.freeze()
+        behind = reader.open()
+        if behind:
+            assert reader.seqs() != writer.expected()
+            return behind
+        relay.thaw()
+        eventually("it sends what it was held at", lambda: reader.seqs() == writer.expected())
+    raise AssertionError("never caught in the middle of a transaction")

@@ -1,0 +1,103 @@
+"""A migrated schema for each test, appliers on it, and rows to look at."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, LiteralString
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from sinks.batch import Applier
+from sinks.migrations import upgrade
+from sinks.plan import BatchResult
+from sinks.records import SinkRecord
+from tallyhook.postgres import Connection, connect
+from tallyhook.settings import DatabaseSettings, Installation, SinkSettings
+from tests.integration.sinks.deliveries import Delivery
+
+NO_LIMIT = SinkSettings(quarantine_limit=1000)
+
+
+@dataclass
+class Road:
+    """An installation's schema with a connection to look at it, and the appliers of the test."""
+
+    database: DatabaseSettings
+    installation: Installation
+    connection: Connection
+    opened: list[Connection] = field(default_factory=list)
+
+    def applier(self, *partitions: int, settings: SinkSettings = NO_LIMIT, claimed: bool = True) -> Applier:
+        """An applier on a connection of its own that has claimed the partitions."""
+        connection = connect(self.database, "sink")
+        self.opened.append(connection)
+        applier = Applier(connection, self.installation, settings)
+        if claimed:
+            applier.claim(partitions or (0,))
+        return applier
+
+    def correlate(self, *object_ids: str, user: str | None = None) -> None:
+        """Writes correlations: order `ord-<id>`, user `usr-<id>` unless given."""
+        for object_id in object_ids:
+            self.execute(
+                "INSERT INTO pg_deposit_correlations (pg_deposit_id, merchant_reference, our_order_id, our_user_id)"
+                " VALUES (%s, %s, %s, %s)",
+                (object_id, f"ref-{object_id}", f"ord-{object_id}", user or f"usr-{object_id}"),
+            )
+
+    def execute(self, statement: LiteralString, parameters: Any = ()) -> "psycopg.Cursor[Any]":
+        """Runs a statement with the schema as search path."""
+        return self.connection.execute(statement, parameters)
+
+    def rows(self, statement: LiteralString, parameters: Any = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        return self.execute(statement, parameters).fetchall()
+
+    def one(self, statement: LiteralString, parameters: Any = ()) -> Any:
+        """The only value of a statement."""
+        ((value,),) = self.rows(statement, parameters)
+        return value
+
+
+@dataclass
+class Feed:
+    """Numbers deliveries as a partition of `state-changes` does and applies them."""
+
+    applier: Applier
+    partition: int = 0
+    next_offset: int = 0
+    next_source: int = 0
+
+    def records(self, *deliveries: Delivery, replayed_from: int | None = None) -> list[SinkRecord]:
+        """Records with the next offsets; with `replayed_from`, the same sources as before from there on."""
+        made = []
+        for number, delivery in enumerate(deliveries):
+            if replayed_from is None:
+                source, self.next_source = self.next_source, self.next_source + 1
+            else:
+                source = replayed_from + number
+            headers = delivery.headers(self.partition, source)
+            epoch = self.applier.epoch(self.partition)
+            made.append(SinkRecord(self.partition, self.next_offset, epoch, delivery.body, headers))
+            self.next_offset += 1
+        return made
+
+    def apply(self, *deliveries: Delivery, replayed_from: int | None = None) -> BatchResult:
+        """Applies the deliveries as one batch."""
+        return self.applier.apply(self.records(*deliveries, replayed_from=replayed_from))
+
+
+MakeFeed = Callable[..., Feed]
+
+
+@pytest.fixture
+def road(database_settings: DatabaseSettings, installation: Installation) -> Iterator[Road]:
+    """The schema of this test."""
+    upgrade(database_settings, installation)
+    connection = connect(database_settings, "test")
+    connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(installation.schema_name)))
+    made = Road(database_settings, installation, connection)
+    yield made
+    for opened in (*made.opened, connection):
+        opened.close()
