@@ -95,7 +95,7 @@ def _measure(kafka: KafkaSettings, name: str, events: int) -> float:
 def _fill(kafka: KafkaSettings, topic: str, events: int) -> None:
     """Writes the events: objects in random turns, versions rising, every tenth delivery one that came before."""
     client = producer(kafka, linger_ms=20, delivery_timeout_seconds=60, on_fatal=_fail)
-    chance, versions = random.Random(7), dict.fromkeys(range(OBJECTS), 0)  # noqa: S311  reproducible on purpose
+    chance, versions = random.Random(7), dict.fromkeys(range(OBJECTS), 0)
     for number in range(events):
         which = chance.randrange(OBJECTS)
         if not versions[which] or chance.random() > 0.1:

@@ -1,6 +1,7 @@
 """Durable or not: a record counts as stored once every in-sync replica has it."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
@@ -57,6 +58,7 @@ class Publisher:
                 "batch.size": min(_BATCH_BYTES, record_limit_bytes),
                 "message.max.bytes": max(1000, record_limit_bytes),
                 "queue.buffering.max.messages": queue_records,
+                "logger": logging.getLogger("librdkafka"),
             },
         )
         self._reports: list[tuple[asyncio.Future[None], KafkaError | None]] = []
@@ -75,7 +77,8 @@ class Publisher:
     @property
     def oldest_unconfirmed_seconds(self) -> float:
         """Age of the record that waits longest, 0 when none does."""
-        return self._loop.time() - next(iter(self._unconfirmed.values()), self._loop.time())
+        now = self._loop.time()
+        return now - next(iter(self._unconfirmed.values()), now)
 
     async def publish(self, record: Record) -> None:
         """Returns once the record is durable; raises NotConfirmed.
@@ -111,6 +114,7 @@ class Publisher:
         """Waits for what is under way and ends the thread; gives the records left unconfirmed. Blocks."""
         left: int = self._producer.flush(timeout_seconds)
         self._thread.stop()
+        self._hand_over()
         return left
 
     def _enqueue(self, record: Record, confirmed: asyncio.Future[None]) -> None:

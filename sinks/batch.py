@@ -41,7 +41,7 @@ class _Work:
     arrivals: Sequence[Arrival] = ()
     objects: Sequence[str] = ()
     partitions: Sequence[int] = ()
-    parked_rows: int = PARKED_ROWS_MAX
+    parked_rows: int = 0
     forced: Mapping[Source, Refusal] = field(default_factory=dict)
     refused_first: Refusal | None = None
 
@@ -54,6 +54,8 @@ class Applier:
         installation: whose schema and topics.
         settings: limits of the sink; the defaults when None.
         topic_id: the broker's id of `state-changes`.
+        window: what was quarantined before, where this applier takes over from another one.
+        parked_rows_max: most parked events a transaction; more of them are applied in several, in order.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Applier:
         *,
         topic_id: str = IN_PROCESS_TOPIC_ID,
         window: QuarantineWindow | None = None,
+        parked_rows_max: int = PARKED_ROWS_MAX,
         clock: Clock | None = None,
     ) -> None:
         self._settings = settings or SinkSettings()
@@ -73,7 +76,7 @@ class Applier:
         self.reader = Reader(names, installation.livemode)
         self.parking = Parking(connection, schema)
         self.window = window or QuarantineWindow(self._settings.quarantine_limit)
-        self._connection = connection
+        self._parked_rows_max = parked_rows_max
         self._statements = BatchStatements(
             connection,
             schema,
@@ -121,7 +124,7 @@ class Applier:
                 )
         if arrivals:
             partitions = sorted({arrival.partition for arrival in arrivals})
-            self._do(_Work(arrivals=arrivals, partitions=partitions), result)
+            self._do(_Work(arrivals, (), partitions, self._parked_rows_max), result)
         return result
 
     def apply_ready(self) -> BatchResult:
@@ -132,7 +135,7 @@ class Applier:
         if partitions:
             objects = self.parking.find_ready(partitions)
             if objects:
-                self._do(_Work(objects=objects, partitions=partitions), result)
+                self._drain(objects, partitions, result)
         return result
 
     def _refuse_when_stopped(self) -> None:
@@ -165,21 +168,21 @@ class Applier:
         if len(arrivals) > 1:
             middle = len(arrivals) // 2
             for half in (arrivals[:middle], arrivals[middle:]):
-                self._do(_Work(half, (), sorted({a.partition for a in half})), result)
+                self._do(_Work(half, (), sorted({a.partition for a in half}), work.parked_rows), result)
             return
         if len(arrivals) == 1:
             headers = arrivals[0].headers
             finished = result.finished
             if headers is not None:
                 # Events that waited are decided before this one: they may be at fault, so they go alone first.
-                self._do(_Work((), (headers.subject,), work.partitions), result)
+                self._drain((headers.subject,), work.partitions, result)
             forced = {arrivals[0].source: refusal} if result.finished == finished else {}
-            self._do(_Work(arrivals, (), work.partitions, forced=forced), result)
+            self._do(_Work(arrivals, (), work.partitions, work.parked_rows, forced), result)
             return
         if len(work.objects) > 1:
             middle = len(work.objects) // 2
             for objects in (work.objects[:middle], work.objects[middle:]):
-                self._do(_Work((), objects, work.partitions), result)
+                self._do(_Work((), objects, work.partitions, work.parked_rows), result)
             return
         if work.parked_rows > 1:
             middle = work.parked_rows // 2
@@ -206,7 +209,8 @@ class Applier:
                 if plan is not None:
                     return self._count(work, plan, result)
                 # So many events waited for these objects that they are applied first, in transactions of their own.
-                self._drain(work, result)
+                objects = {arrival.headers.subject for arrival in work.arrivals if arrival.headers is not None}
+                self._drain(sorted(objects), work.partitions, result)
                 if result.stopped:
                     return None
         raise CountDiffers("load_parked", 0, PARKED_ROWS_MAX)
@@ -224,7 +228,7 @@ class Applier:
         loaded = statements.begin_and_load(topic, work.arrivals, work.objects, work.partitions, work.parked_rows)
         lap("load")
         self.fence.demand(loaded.positions, work.partitions)
-        if work.arrivals and len(loaded.parked) >= PARKED_ROWS_MAX:
+        if work.arrivals and len(loaded.parked) >= work.parked_rows:
             statements.roll_back()
             return None
         forced = dict(work.forced)
@@ -252,13 +256,12 @@ class Applier:
         )
         result.add_plan(plan, taken, self.window.exceeded)
 
-    def _drain(self, work: _Work, result: BatchResult) -> None:
-        objects = sorted({arrival.headers.subject for arrival in work.arrivals if arrival.headers is not None})
-        while not result.stopped:
+    def _drain(self, objects: Sequence[str], partitions: Sequence[int], result: BatchResult) -> None:
+        """Applies what waits for these objects, in as many transactions as it takes."""
+        finished = -1
+        while not result.stopped and result.finished != finished:
             finished = result.finished
-            self._do(_Work((), objects, work.partitions), result)
-            if result.finished == finished:
-                return
+            self._do(_Work((), objects, partitions, self._parked_rows_max), result)
 
     def _give_up_transaction(self, failure: BaseException) -> None:
         """Rolls back; with a broken connection there is nothing left to roll back, and the first failure counts."""

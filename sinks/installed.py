@@ -42,10 +42,9 @@ def check_topic(settings: Settings, connection: Connection, topic: str) -> str:
 
 def _describe(settings: Settings, topic: str) -> tuple[str, int]:
     seconds = settings.kafka.request_timeout_seconds
+    admin = kafka.admin(settings.kafka)  # held to the end: a client that is collected cancels what was asked
     try:
-        answers: Mapping[str, Any] = kafka.admin(settings.kafka).describe_topics(
-            TopicCollection([topic]), request_timeout=seconds
-        )
+        answers: Mapping[str, Any] = admin.describe_topics(TopicCollection([topic]), request_timeout=seconds)
         found = answers[topic].result(seconds)
     except KafkaException as failure:
         error = failure.args[0]

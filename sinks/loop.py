@@ -206,6 +206,7 @@ class Loop:
 
     def _start_over(self, subject: str, failure: Exception, wait_seconds: float) -> None:
         reason = str(failure).strip() or type(failure).__name__
+        self._status.trouble(self._name, "start", None)
         if self._status.trouble(self._name, subject, reason):
             _log.error("cannot go on", loop=self._name, reason=reason, error=type(failure).__name__)
         if self._member is not None and self._member.broken:

@@ -19,7 +19,6 @@ from tallyhook.clock import Clock
 from tallyhook.postgres import Connection, Queries
 
 _encode = msgspec.json.Encoder().encode
-_decode_flag = msgspec.json.Decoder(Overpayment).decode
 
 
 class BatchStatements:
@@ -226,6 +225,8 @@ def _state(row: Sequence[Any]) -> DepositState:
 
 
 def _flag(row: Sequence[Any]) -> FlagDraft:
-    _, deposit_id, version, slip_received_at, expected_response_at, raw = row
-    flag = _decode_flag(raw)
+    claim_id, deposit_id, version, cause, amount_minor, slip_received_at, status, action, expected_response_at, raw = (
+        row
+    )
+    flag = Overpayment(claim_id, cause, amount_minor, slip_received_at.isoformat(), status, action)
     return FlagDraft(deposit_id, version, flag, slip_received_at, expected_response_at, raw.encode())

@@ -15,7 +15,7 @@ SECONDS_A_DAY = 86_400
 class Guardian:
     """Handles batches, one at a time.
 
-    A crash at any point only repeats: the outputs stand before the state that follows from them, and the ack comes last.
+    A crash at any point only repeats: outputs stand before the state that follows from them, the ack comes last.
 
     Args:
         planner: judges.

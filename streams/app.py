@@ -1,6 +1,7 @@
 """The stream's process: the Faust app, its watchdog and its health pages, put together from the settings."""
 
 import asyncio
+import gc
 import signal
 import threading
 import time
@@ -33,6 +34,9 @@ COMMIT_SECONDS = 1.0
 PROBE_TIMEOUT_SECONDS = 5.0
 FIRST_ANSWER_SECONDS = 30.0
 STOP_SECONDS = 60.0
+GC_THRESHOLDS = (50_000, 20, 100)
+"""A batch makes tens of thousands of objects that live until its ack; Python's own thresholds would walk over them
+again and again, which takes a quarter of the worker's time."""
 
 log = logs.logger(__name__)
 
@@ -122,11 +126,9 @@ def build_app(
 
     async def guard(stream_of_events: Any) -> None:
         try:
-            async for events in batches(
-                stream_of_events, most_events=most_events, most_bytes=BATCH_BYTES, on_hole=end
-            ):
+            async for events in batches(stream_of_events, most_events=most_events, most_bytes=BATCH_BYTES, on_hole=end):
                 await guardian.handle(events)
-        except Exception as failure:  # noqa: BLE001  never go on past a failed batch
+        except Exception as failure:
             log.exception("a batch failed")
             end(f"a batch failed: {failure!r}")
 
@@ -181,7 +183,7 @@ def run(settings: Settings) -> int:
     return code
 
 
-class _StopRequested(Exception):  # noqa: N818  a signal, not an error
+class _StopRequested(Exception):
     pass
 
 
@@ -197,13 +199,16 @@ def _check(positions: Positions, partitions: int) -> str:
     while True:
         try:
             topic_id = positions.check_topics(partitions)
-            positions.check(positions.read(range(partitions)), topic_id)
+            found = positions.read(range(partitions))
+            positions.check(found, topic_id)
         except KafkaUnavailable as failure:
             if time.monotonic() > deadline:
                 raise
             log.warning("waiting for the broker", failure=str(failure))
             time.sleep(0.5)
             continue
+        if beheaded := {number: at.low for number, at in found.items() if at.committed is None and at.low}:
+            log.warning("no position yet, and the topic no longer has its first events", earliest_offsets=beheaded)
         return topic_id
 
 
@@ -229,6 +234,7 @@ class _QuietWorker(faust.Worker):  # type: ignore[misc]  # Faust has no types
 
 
 def _serve(app: Any, on_stop: Callable[[], None]) -> int:
+    gc.set_threshold(*GC_THRESHOLDS)
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     worker = _QuietWorker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False, loop=loop)

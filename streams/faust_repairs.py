@@ -23,7 +23,6 @@ from faust.types import TP
 from tallyhook.logs import logger
 
 PINNED_VERSIONS: Mapping[str, str] = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
-
 FETCH_WAIT_MS = 500
 
 log = logger(__name__)
@@ -31,8 +30,8 @@ log = logger(__name__)
 
 def unexpected_versions() -> list[str]:
     """Installed versions that these repairs were not written against; empty when all is as it should be."""
-    found = {name: version(name) for name in PINNED_VERSIONS}
-    return [f"{name} {found[name]} (written for {PINNED_VERSIONS[name]})" for name in found if found[name] != PINNED_VERSIONS[name]]
+    found = ((name, version(name), wanted) for name, wanted in PINNED_VERSIONS.items())
+    return [f"{name} {installed} (written for {wanted})" for name, installed, wanted in found if installed != wanted]
 
 
 class SafeRecovery(Recovery):  # type: ignore[misc]  # Faust has no types
@@ -54,8 +53,8 @@ class SafeTableManager(TableManager):  # type: ignore[misc]  # Faust has no type
 
     @property
     def recovery(self) -> Any:
-        """Made when it is first asked for, as in the stock class."""
-        if self._recovery is None:
+        """As in the stock class."""
+        if self._recovery is None:  # type: ignore[has-type]
             self._recovery = SafeRecovery(self.app, self, beacon=self.beacon, loop=self.loop)
         return self._recovery
 
@@ -96,9 +95,9 @@ class GaplessConsumer(driver.Consumer):  # type: ignore[misc]  # Faust has no ty
     Three repairs in one loop:
     - Stock `_drain_messages` wraps every record in `wait_first`, which is two tasks and a wait each; awaiting the
       callback alone halves the cost. While the flow is suspended nothing is handed over.
-    - A fetch that is under way while partitions are paused, resumed or sought can bring records that are then thrown
-      away (also a part of faust-streaming/faust#596). An offset that does not follow is fetched again from where the
-      hole starts; only if the broker really has nothing there, the hole counts as one (transaction markers).
+    - A fetch under way while partitions are paused, resumed or sought can bring records that are then thrown away (also
+      #596). An offset that does not follow is fetched again from where the hole starts; only what the broker really
+      does not have counts as a hole (transaction markers).
     - Stock `perform_seek` leaves partitions without a commit where they are. Here they go back to their beginning.
     """
 
@@ -179,7 +178,9 @@ class GaplessConsumer(driver.Consumer):  # type: ignore[misc]  # Faust has no ty
             return False
         lows = {ensure_TP(found): low for found, low in (await self.earliest_offsets(tp)).items()}
         if lows[tp] > expected:
-            self.app.on_position_lost(f"{tp.topic}[{tp.partition}]: position {expected} is below the earliest offset {lows[tp]}")
+            self.app.on_position_lost(
+                f"{tp.topic}[{tp.partition}]: position {expected} is below the earliest offset {lows[tp]}"
+            )
         await self._add_gap(tp, expected, offset - 1)
         self.bridges[tp, expected] = offset
         return True
@@ -221,15 +222,14 @@ async def batches(
 ) -> AsyncIterator[list[Any]]:
     """Yields lists of events and acks a list once its body has returned.
 
-    `take_events` acks in `finally`, so that an exception acks what it did not do (faust-streaming/faust#315, #527), and
-    switches coroutines twice a record. Here an exception acks nothing. Events of an older generation are left out: they
-    come again after the rebalance. An offset that does not follow ends the process before anything is acked past it.
+    `take_events` acks in `finally`, so that an exception acks what was not done (faust-streaming/faust#315, #527). Here
+    it acks nothing. Events of an older generation are left out: they come again after the rebalance.
 
     Args:
         stream: the agent's stream.
         most_events: of one list.
         most_bytes: of the values of one list, the last one aside.
-        on_hole: ends the process.
+        on_hole: ends the process when an offset does not follow, before anything is acked past it.
     """
     app, queue = stream.app, stream.channel.queue
     consumer, following, generation = app.consumer, cast("dict[TP, int]", {}), -1
@@ -277,7 +277,7 @@ def _follows(consumer: Any, following: dict[TP, int], message: Any, on_hole: Cal
 
 
 def enter_event(event: Any) -> None:
-    """Makes an event the current one, which a store needs to find its partition (faust-streaming/faust#497)."""
+    """Makes an event the current one, by which a store finds its partition (faust-streaming/faust#497)."""
     _current_event.set(weakref.ref(event))
 
 
@@ -291,8 +291,8 @@ def forget_with_partition(store: Any, key: bytes, partition: int) -> None:
 def coordination_ended(app: Any) -> bool:
     """Whether aiokafka's group coordination is over though the app is not stopping.
 
-    It logs "Unexpected error in coordinator routine" and never joins the group again; nobody else notices. Seen when a
-    worker's bootstrap met a fenced broker, which answers with no brokers at all.
+    It logs "Unexpected error in coordinator routine" and never joins again; nobody else notices. Seen when a bootstrap
+    met a fenced broker, which answers with no brokers at all.
     """
     try:
         task = app.consumer._thread._consumer._coordinator._coordination_task

@@ -163,7 +163,7 @@ class Planner:
         return Outgoing(self._dead_letters, record.key, record.value, headers, None)
 
 
-class _Unusable(Exception):  # noqa: N818  it never leaves this module
+class _Unusable(Exception):
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
         self.reason, self.detail = reason, detail

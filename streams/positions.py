@@ -1,4 +1,4 @@
-"""Before work and beside it: do the topics fit, and does every committed position lie where its topic still has data?"""
+"""Before work and beside it: do the topics fit, and does every committed position lie in its topic's range?"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -75,8 +75,9 @@ class Positions:
             count = len(found[name].partitions)
             if count != partitions:
                 raise TopicMismatch(
-                    f"topic {name} has {count} partitions, TALLYHOOK_PARTITIONS={partitions}: {wanted[0]} and {wanted[1]} "
-                    f"must both have the installation's count; see `tallyhook topics show`, `tallyhook topics apply`"
+                    f"topic {name} has {count} partitions, TALLYHOOK_PARTITIONS={partitions}: {wanted[0]} and "
+                    f"{wanted[1]} must both have the installation's count; see `tallyhook topics show` and "
+                    f"`tallyhook topics apply`"
                 )
         return str(found[self._names.events].topic_id)
 
@@ -102,14 +103,12 @@ class Positions:
         if not tps:
             return {}
         try:
-            ends = [
-                self._admin.list_offsets({tp: spec for tp in tps}, request_timeout=self._timeout_seconds)
-                for spec in (OffsetSpec.earliest(), OffsetSpec.latest())
-            ]
-            lows, highs = ({tp.partition: future.result().offset for tp, future in end.items()} for end in ends)
+            # In this order, since all three move: a commit is never below the earlier low nor above the later high.
+            lows = self._offsets(tps, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
             request = ConsumerGroupTopicPartitions(self._group, tps)
             answer = self._admin.list_consumer_group_offsets([request], request_timeout=self._timeout_seconds)
             committed = {tp.partition: tp for tp in answer[self._group].result().topic_partitions or []}
+            highs = self._offsets(tps, OffsetSpec.latest())  # type: ignore[no-untyped-call]
         except KafkaException as failure:
             raise KafkaUnavailable(f"positions of {self._names.events}: {failure.args[0].str()}") from failure
         found = {}
@@ -123,6 +122,10 @@ class Positions:
                 (tp.metadata or "") if tp is not None and known else "",
             )
         return found
+
+    def _offsets(self, tps: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
+        answer = self._admin.list_offsets(dict.fromkeys(tps, spec), request_timeout=self._timeout_seconds)
+        return {tp.partition: future.result().offset for tp, future in answer.items()}
 
     def check(self, found: Mapping[int, Position], topic_id: str) -> None:
         """Raises PositionLost when going on from a position would skip or repeat silently."""
@@ -138,6 +141,6 @@ class Positions:
             if not position.low <= position.committed <= position.high:
                 raise PositionLost(
                     f"{where}: position {position.committed} of group {self._group} lies outside of the topic's range "
-                    f"{position.low}..{position.high}; compare with the gateway (`tallyhook gaps`, `tallyhook backfill`), "
-                    f"then reset the group's offset"
+                    f"{position.low}..{position.high}; compare with the gateway (`tallyhook gaps`, `tallyhook "
+                    f"backfill`), then reset the group's offset"
                 )

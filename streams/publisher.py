@@ -84,7 +84,7 @@ class Publisher:
             return {}
         confirmations = Confirmations(len(batch), self._on_failure)
         for record in batch:
-            while not self._enqueue(record, confirmations):
+            while not self._enqueue(record, confirmations):  # noqa: ASYNC110  librdkafka tells nobody of room
                 # Room comes with the reports of what was sent before, at the latest when these time out.
                 await asyncio.sleep(QUEUE_FULL_PAUSE_SECONDS)
         await confirmations.complete

@@ -1,4 +1,4 @@
-"""The table `objects`: object id -> what the guard remembers, kept by Faust between batches and rebuilt from its changelog."""
+"""The table `objects`: object id -> what the guard remembers, kept by Faust and rebuilt from its changelog."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

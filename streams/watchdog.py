@@ -69,7 +69,9 @@ class Stall:
         self._since = None
         self._commits.clear()
 
-    def observe(self, now: float, waiting: dict[int, int], moved: tuple[int, int], commits: dict[int, int]) -> str | None:
+    def observe(
+        self, now: float, waiting: dict[int, int], moved: tuple[int, int], commits: dict[int, int]
+    ) -> str | None:
         """Why the process should end, or None.
 
         Args:
@@ -91,10 +93,14 @@ class Stall:
         for partition in self._commits.keys() - commits.keys():
             del self._commits[partition]
         if now - self._since > self.stall_seconds:
-            return f"nothing moved for {now - self._since:.0f} s, {sum(waiting.values())} events wait in {sorted(waiting)}"
+            return (
+                f"nothing moved for {now - self._since:.0f} s, {sum(waiting.values())} events wait in {sorted(waiting)}"
+            )
         for partition, (_, since) in self._commits.items():
             if now - since > self.stall_seconds * ONE_PARTITION_FACTOR:
-                return f"partition {partition} did not move for {now - since:.0f} s, {waiting.get(partition)} events wait"
+                return (
+                    f"partition {partition} did not move for {now - since:.0f} s, {waiting.get(partition)} events wait"
+                )
         return None
 
 

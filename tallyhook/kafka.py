@@ -24,6 +24,7 @@ def client_config(kafka: KafkaSettings) -> Config:
         "socket.timeout.ms": int(kafka.request_timeout_seconds * 1000),
         "reconnect.backoff.max.ms": 2000,
         "log.connection.close": False,
+        "log_level": 4,  # warnings and worse: the rest is about sockets coming and going
     }
     optional = {
         "sasl.mechanism": kafka.sasl_mechanism,

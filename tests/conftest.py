@@ -21,6 +21,11 @@ ALLOWED_SKIPS = Path(__file__).with_name("allowed-skips.txt")
 CLEANUP_SECONDS = 10.0
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make chaos` asks for the long form of what `make test` runs shortly."""
+    parser.addoption("--chaos-long", action="store_true", help="run the long form of the tests marked chaos")
+
+
 @pytest.fixture(scope="session")
 def started_stacks() -> list[LocalStack]:
     """The stack of this run once a test has asked for it; empty before."""

@@ -110,8 +110,8 @@ def _relay(settings: Settings, partitions: list[int], status: Status, metrics: M
 
 def _halt(status: Status, failure: TallyhookError) -> None:
     """Stays, says why on /readyz, and keeps the lease: another relay would stop at the same place."""
-    _log.critical("stopped: somebody must look at this", reason=str(failure), error=type(failure).__name__)
     status.halt(failure)
+    _log.critical("stopped: somebody must look at this", reason=str(failure), error=type(failure).__name__)
     while not status.stopping:
         status.pause(1.0)
 

@@ -27,6 +27,9 @@ STOP_SECONDS = 10.0
 QUEUE_KILOBYTES = 65_536
 """What the client may hold of a transaction before `publish` waits: it bounds memory, not the transaction."""
 
+MESSAGE_BYTES = 2 << 20
+"""Largest record the client lets through: above every payload, so that the topic's own limit decides."""
+
 _log = logs.logger(__name__)
 
 
@@ -58,6 +61,7 @@ class Publisher:
                 "transaction.timeout.ms": int(1000 * transaction_seconds),
                 "queue.buffering.max.kbytes": QUEUE_KILOBYTES,
                 "compression.type": "lz4",
+                "message.max.bytes": MESSAGE_BYTES,
             },
         )
 

@@ -1,7 +1,7 @@
 """The work of one shard: rows that wait go out in order, in transactions that carry the progress."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from schemas.topics import TopicNames
 from sinks.relay import progress, topics
@@ -9,11 +9,11 @@ from sinks.relay.allotment import Range, allot, portions
 from sinks.relay.outbox import Outbox
 from sinks.relay.position import Position
 from sinks.relay.publisher import Publisher, TransactionAborted
-from sinks.relay.record import Record, record_of, topic_of
+from sinks.relay.record import OutboxRow, Record, record_of, topic_of
 from sinks.relay.status import RETRY_SECONDS, Status, patiently
 from tallyhook import logs
 from tallyhook.clock import Clock
-from tallyhook.errors import DatabaseUnavailable, LeaseLost, OutboxRewound
+from tallyhook.errors import DatabaseUnavailable, LeaseLost, OutboxGap, OutboxRewound, TopicMismatch
 from tallyhook.metrics import Metrics
 from tallyhook.postgres import Queries
 from tallyhook.settings import Settings
@@ -126,23 +126,43 @@ class Shard:
                 return
 
     def _send(self, outbox: Outbox, ranges: Sequence[Range]) -> None:
+        """One transaction. When reading fails in the middle, what was read is whole and goes out with its progress."""
         began = self._clock.monotonic_seconds()
         last: dict[int, Position] = {}
         received: list[tuple[str, float]] = []
+        failure: DatabaseUnavailable | OutboxGap | TopicMismatch | None = None
+        reading = self._read(outbox, ranges)
+        # Before the transaction: one that is taken back while still empty is refused by Kafka as an invalid state.
+        portion = next(reading)
         with self._publisher.transaction() as publish:
-            for portion in portions(ranges, READ_ROWS):
-                for row in outbox.rows(portion):
-                    topic = topic_of(self._names, row.topic)
-                    if topic not in self._topics:
-                        raise topics.unknown_effect(row.topic, row.partition, row.seq)
-                    publish(record_of(row, topic, self._source))
+            while portion:
+                for row, record in portion:
+                    publish(record)
                     last[row.partition] = Position(row.seq, row.id)
                     received.append((row.topic, row.received_at.timestamp()))
+                try:
+                    portion = next(reading, [])
+                except (DatabaseUnavailable, OutboxGap, TopicMismatch) as met:
+                    portion, failure = [], met
             for partition, position in last.items():
                 publish(Record(self._names.relay_progress, partition, str(partition), position.encode(), []))
         self._sent = {**(self._sent or {}), **last}
         self._status.sent = self._sent
         self._count(received, self._clock.monotonic_seconds() - began)
+        if failure is not None:
+            raise failure
+
+    def _read(self, outbox: Outbox, ranges: Sequence[Range]) -> Iterator[list[tuple[OutboxRow, Record]]]:
+        """The rows of the ranges with their records, a portion at a time."""
+        for portion in portions(ranges, READ_ROWS):
+            rows = outbox.rows(portion)
+            yield [(row, record_of(row, self._topic(row), self._source)) for row in rows]
+
+    def _topic(self, row: OutboxRow) -> str:
+        topic = topic_of(self._names, row.topic)
+        if topic not in self._topics:
+            raise topics.unknown_effect(row.topic, row.partition, row.seq)
+        return topic
 
     def _count(self, received: Sequence[tuple[str, float]], seconds: float) -> None:
         now = self._clock.now().timestamp()

@@ -44,7 +44,8 @@ SELECT * FROM (
  LIMIT %(limit)s;
 
 -- load_flags: what is known of these claims.
-SELECT claim_id, pg_deposit_id, observed_deposit_version, slip_received_at, expected_response_at, raw_flag::text
+SELECT claim_id, pg_deposit_id, observed_deposit_version, cause, amount_minor, slip_received_at, status_snapshot,
+       action_required_snapshot, expected_response_at, raw_flag::text
   FROM {schema}.pg_deposit_overpayment_flags
  WHERE claim_id = ANY(%s);
 

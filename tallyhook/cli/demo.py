@@ -7,6 +7,7 @@ import uuid
 from dataclasses import replace
 from pathlib import Path
 
+import orjson
 import typer
 
 from schemas.reasons import REASONS
@@ -53,7 +54,7 @@ def demo(
         console.print(f"\nplayed in {played:.1f} s; waiting in all {played + waiting:.1f} s")
         if keep:
             print_addresses(pipeline.describe())
-            console.print(f"ready file {ready_file}; Ctrl-C stops it", markup=False)
+            console.print(f"ready file {ready_file}; Ctrl-C stops it", markup=False, soft_wrap=True)
             signals.wait()
     finally:
         pipeline.stop()
@@ -61,7 +62,7 @@ def demo(
             pipeline.stack.discard()
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            console.print(f"data and logs are in {folder}", markup=False)
+            console.print(f"data and logs are in {folder}", markup=False, soft_wrap=True)
     if not agree:
         raise typer.Exit(1)
 
@@ -91,7 +92,9 @@ def _play(settings: Settings, ingress_url: str, pipeline: Pipeline) -> Outcome:
 def _say_posted(delivery: story.StoryDelivery, status: int) -> None:
     event = story.EVENTS[delivery.event]
     console.print(
-        f"POST {event.id:8} v{event.version:<3} {event.status:14} -> {status}   {delivery.note}", markup=False
+        f"POST {event.id:8} v{event.version:<3} {event.status:14} -> {status}   {delivery.note}",
+        markup=False,
+        soft_wrap=True,
     )
 
 
@@ -114,7 +117,7 @@ def _show(outcome: Outcome) -> None:
     print_table(
         "Effects, as a plain read_committed consumer reads them",
         ("effect", "object", "dedupe key (ce_id)", "outbox", "payload"),
-        [(e.effect, e.subject, e.dedupe_key, e.position, e.payload) for e in outcome.effects],
+        [(e.effect, e.subject, e.dedupe_key, e.position, orjson.dumps(e.payload).decode()) for e in outcome.effects],
     )
     console.print()
     if outcome.differences:

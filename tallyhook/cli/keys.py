@@ -10,17 +10,18 @@ from tallyhook.cli.output import JsonOption, print_json
 from tallyhook.errors import TallyhookError, UsageError
 from tallyhook.gateway.signing import SigningKey
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make key pairs for signing test webhooks.")
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Make key pairs for signing test webhooks.\n\nExample: tallyhook keys generate --out keys/",
+)
 
 SECRET_FILE = "signing_key"  # noqa: S105  a file's name
 
 
 @app.callback()
 def keys() -> None:
-    """Make key pairs for signing test webhooks.
-
-    Example: tallyhook keys generate --out keys/
-    """
+    """With this, typer keeps `generate` a command of its own."""
 
 
 @app.command("generate")

@@ -3,7 +3,6 @@
 import sys
 
 import typer
-from click.exceptions import Abort, ClickException
 
 from tallyhook import __version__
 from tallyhook.cli import bench, demo, explain, ingress, keys, migrate, send, settings, sign, stages, topics, up
@@ -15,6 +14,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     help="Exactly-once business effects from at-least-once, out-of-order payment webhooks.\n\n"
     "Exit codes: 0 done, 1 the answer is no, 2 wrong usage or settings.",
 )
@@ -50,16 +50,12 @@ app.add_typer(bench.app, name="bench")
 
 
 def main() -> None:
-    """Runs the command and ends the process with 0, 1 or 2."""
+    """Runs the command and ends the process with 0, 1 or 2 (130 when it was interrupted)."""
     try:
-        code = app(standalone_mode=False)
+        app()
     except TallyhookError as failure:
         errors.print(f"tallyhook: {failure}", markup=False, soft_wrap=True)
         sys.exit(failure.exit_code)
-    except ClickException as failure:
-        failure.show()
-        sys.exit(2)
-    except (Abort, KeyboardInterrupt):
+    except KeyboardInterrupt:
         errors.print("tallyhook: interrupted")
         sys.exit(130)
-    sys.exit(code if isinstance(code, int) else 0)

@@ -63,9 +63,12 @@ class StopSignals:
 
 def print_addresses(ready: dict[str, object]) -> None:
     """The URLs a person needs now; never the key."""
-    console.print(f"webhooks  {ready['ingress_url']}/webhooks", markup=False)
-    console.print(f"kafka     {ready['kafka_bootstrap']} (topics {ready['topic_prefix']}.*)", markup=False)
-    console.print(f"postgres  {ready['database_url']} (schema {ready['schema']})", markup=False)
+    lines = [
+        f"webhooks  {ready['ingress_url']}/webhooks",
+        f"kafka     {ready['kafka_bootstrap']} (topics {ready['topic_prefix']}.*)",
+        f"postgres  {ready['database_url']} (schema {ready['schema']})",
+    ]
     metrics = ready["metrics_urls"]
-    for name, url in metrics.items() if isinstance(metrics, dict) else ():
-        console.print(f"metrics   {url} ({name})", markup=False)
+    lines += [f"metrics   {url} ({name})" for name, url in (metrics.items() if isinstance(metrics, dict) else ())]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)

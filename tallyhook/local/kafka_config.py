@@ -40,6 +40,11 @@ def broker_settings(
         "share.coordinator.state.topic.num.partitions": 1,
         # A consumer group is ready at once instead of waiting for further members.
         "group.initial.rebalance.delay.ms": 0,
+        # Partitions of a killed consumer (new group protocol) go on after 6 s; the defaults allow no less than 45.
+        "group.consumer.min.session.timeout.ms": 6000,
+        "group.consumer.session.timeout.ms": 6000,
+        "group.consumer.min.heartbeat.interval.ms": 500,
+        "group.consumer.heartbeat.interval.ms": 1500,
         # A broker that was killed is let in again when its old registration has expired.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,

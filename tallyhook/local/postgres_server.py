@@ -22,7 +22,7 @@ STEP = "postgres-start"
 VERSION = "18"
 USER = DATABASE = "tallyhook"
 PORT = "postgres"
-READY_SECONDS = 60.0
+READY_SECONDS = 120.0
 STOP_SECONDS = 15.0
 INITDB_SECONDS = 120.0
 

@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from sinks.migrations import upgrade
 from tallyhook.postgres import connect
 from tallyhook.settings import DatabaseSettings, Installation
+from tests.conformance.tables import make_clearable
 from tests.conformance.twins import HandlerTwin, SinkTwin
 
 
@@ -33,6 +34,8 @@ def twins(database_url: str) -> Iterator[Twins]:
         # What is compared are the rows, not what a crash of the database leaves of them.
         one.execute("SET synchronous_commit = off")
         other.execute("SET synchronous_commit = off")
+        make_clearable(one, mine.schema_name)
+        make_clearable(other, theirs.schema_name)
         yield Twins(SinkTwin(one, mine), HandlerTwin(other, theirs.schema_name))
         for installation in (mine, theirs):
             one.execute(f'DROP SCHEMA "{installation.schema_name}" CASCADE')

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import LiteralString, cast
 from unittest.mock import patch
 
 from psycopg import sql
@@ -33,7 +32,7 @@ def equal_version_advances() -> Iterator[None]:
             text = statement.as_string()
             assert text.count("pg_version < EXCLUDED.pg_version") == 1
             text = text.replace("pg_version < EXCLUDED.pg_version", "pg_version <= EXCLUDED.pg_version")
-            return sql.Composed([sql.SQL(cast("LiteralString", text))])
+            return sql.Composed([sql.SQL(text)])
 
     with _deciding(loosened), patch("sinks.transaction.Queries", LoosenedQueries):
         yield
@@ -83,7 +82,7 @@ def waiting_events_come_last() -> Iterator[None]:
             text = statement.as_string()
             assert text.count("ORDER BY arrival_seq") == 1
             text = text.replace("ORDER BY arrival_seq", "ORDER BY arrival_seq DESC")
-            return sql.Composed([sql.SQL(cast("LiteralString", text))])
+            return sql.Composed([sql.SQL(text)])
 
     with patch("sinks.transaction.Queries", ReversedQueries):
         yield

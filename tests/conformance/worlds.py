@@ -16,6 +16,17 @@ PARTITIONS = 3
 USERS = ("usr_1", "usr_2", "ผู้ใช้ '3' \\ %s")
 ORDERS = ("ord_1", "ord_2", "คำสั่ง-3")
 ID_PREFIXES = ("dep_", "ฝาก-", "a'b\"\\%s ", "x" * 200)
+DELAYS = (0, 0, 0, 0, 1, 2, 4, 9)
+"""How many steps of its object's life an event is on its way."""
+COPIES = (0, 1, 1, 1, 1, 1, 1, 2, 3, 5)
+"""How often an event comes; 0 is one that never does."""
+REPLAYS = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4)
+"""How many records later the stream says the same again; 0 is never."""
+CUTS = (False, False, False, True)
+CORRELATED_AT = (0, 0, 0, 1, 2, 3, 6, 1_000, None)
+"""Before which arrival the correlation is written; beyond the last one is after all, None is never."""
+VERSION_STEPS = (1, 1, 1, 1, 2, 7, 0)
+"""A step of 0 breaks the gateway's word that versions differ: the guard must hold all the same."""
 OTHER_KINDS = ("withdrawal_order", "balance_transaction", "something_else")
 
 
@@ -90,28 +101,31 @@ class _Life:
 
 @st.composite
 def worlds(draw: st.DrawFn, most_objects: int = 4) -> World:
-    """Batches of arrivals of the events of 1 to `most_objects` objects."""
+    """Batches of arrivals of the events of 1 to `most_objects` objects, whose lives go on at the same time."""
     pool = draw(claims())
     numbers = iter(range(1, 10_000))
     lives = [draw(_life(place, pool, numbers.__next__)) for place in range(draw(st.integers(1, most_objects)))]
-    events = [event for life in lives for event in life.events]
-    copies = [draw(st.sampled_from((1, 1, 1, 1, 2, 3, 5))) for _ in events]
-    order = draw(st.permutations([event for event, times in zip(events, copies, strict=True) for _ in range(times)]))
-    arrivals = [Arrival(event, offset) for offset, event in enumerate(order)]
-    for source, distance in draw(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 10)), max_size=3)):
-        if source < len(arrivals):
-            arrivals.insert(source + distance, arrivals[source])
+    journeys: list[tuple[int, Event]] = []
+    for life in lives:
+        for born, event in enumerate(life.events):
+            journeys += [(born + draw(st.sampled_from(DELAYS)), event) for _ in range(draw(st.sampled_from(COPIES)))]
+    journeys.sort(key=lambda journey: journey[0])
+    arrivals = [Arrival(event, offset) for offset, (_, event) in enumerate(journeys)]
+    for place in reversed(range(len(arrivals))):
+        distance = draw(st.sampled_from(REPLAYS))
+        if distance:
+            arrivals.insert(place + distance, arrivals[place])
     return _cut(draw, arrivals, lives)
 
 
 def _cut(draw: st.DrawFn, arrivals: Sequence[Arrival], lives: Sequence[_Life]) -> World:
-    """Batches end where a correlation is written and at some other places."""
+    """Batches end where a correlation is written and at some other places; the last one only looks for parked ones."""
     written: dict[int, list[Correlation]] = {}
     for life in lives:
         if life.correlation is not None and life.correlated_at is not None:
             written.setdefault(min(life.correlated_at, len(arrivals)), []).append(life.correlation)
-    others = draw(st.sets(st.integers(1, max(1, len(arrivals) - 1)), max_size=6))
-    edges = sorted({0, len(arrivals), *others, *written})
+    others = {place for place in range(1, len(arrivals)) if draw(st.sampled_from(CUTS))}
+    edges = sorted({0, len(arrivals)} | others | set(written))
     return tuple(
         Batch(tuple(written.get(start, ())), draw(st.booleans()), tuple(arrivals[start:end]))
         for start, end in zip(edges, [*edges[1:], len(arrivals)], strict=True)
@@ -126,14 +140,13 @@ def _life(draw: st.DrawFn, place: int, pool: Sequence[Claim], number: Callable[[
     if not is_deposit:
         return _Life(tuple(_other_events(draw, object_id, partition, number)), None, None)
     correlation = Correlation(object_id, f"ref-{place}", draw(st.sampled_from(ORDERS)), draw(st.sampled_from(USERS)))
-    correlated_at = draw(st.sampled_from((0, 0, 0, 1, 2, 4, 8, 16, 1_000, None)))
+    correlated_at = draw(st.sampled_from(CORRELATED_AT))
     events = []
     version = draw(st.integers(0, 3))
     for snapshot in draw(snapshots(pool)):
-        # A step of 0 breaks the gateway's word that versions differ: the guard must hold all the same.
         o = {"id": object_id, "object": "deposit_order", "version": version, **snapshot}
         events.append(_event(o, partition, number(), draw(faults()), draw))
-        version += draw(st.sampled_from((1, 1, 1, 1, 2, 7, 0)))
+        version += draw(st.sampled_from(VERSION_STEPS))
     return _Life(tuple(events), correlation, correlated_at)
 
 

@@ -119,7 +119,6 @@ def test_a_scenario_is_sent_in_its_order(
         (("send", "-", "--key", "whsk_AAAA"), 2),
         (("send", "/nowhere", "--key", "{key}"), 2),
         (("sign", "-", "--key-file", "/nowhere"), 2),
-        (("keys",), 2),
     ],
 )
 def test_exit_codes(arguments: tuple[str, ...], code: int, key: SigningKey) -> None:

@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tallyhook.local.ports import Ports
+from tallyhook.local.postgres_server import PostgresServer
 from tallyhook.local.service import Progress
 from tallyhook.local.stack import LocalStack, local_stack
 from tallyhook.settings import DatabaseSettings, KafkaSettings, LocalSettings
@@ -37,11 +39,21 @@ def state_dir(tmp_path: Path) -> Iterator[Path]:
     packages_stack(path).discard()
 
 
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
+    """Started Kafka and PostgreSQL for tests that kill them and bring them back."""
+    one = packages_stack(tmp_path_factory.mktemp("to be killed"))
+    with one:
+        yield one
+    one.discard()
+
+
 @pytest.fixture
-def stack(state_dir: Path) -> Iterator[LocalStack]:
-    """Started Kafka and PostgreSQL of this test alone."""
-    with packages_stack(state_dir) as started:
-        yield started
+def database(state_dir: Path) -> Iterator[PostgresServer]:
+    """A PostgreSQL of this test alone, not started."""
+    one = PostgresServer(state_dir, Ports(state_dir), no_report)
+    yield one
+    one.stop()
 
 
 HOLDER = """

@@ -21,7 +21,12 @@ def put(stack: LocalStack, text: str) -> None:
     sender.produce(TOPIC, text.encode(), on_delivery=lambda error, _message: outcomes.append(error))
     assert sender.flush(10) == 0
     assert outcomes == [None]
-    with psycopg.connect(stack.database_url) as connection:
+    put_row(stack.database_url, text)
+
+
+def put_row(database_url: str, text: str) -> None:
+    """One row, committed."""
+    with psycopg.connect(database_url) as connection:
         connection.execute("CREATE TABLE IF NOT EXISTS kept (id int GENERATED ALWAYS AS IDENTITY, text text)")
         connection.execute("INSERT INTO kept (text) VALUES (%s)", [text])
 
@@ -34,5 +39,10 @@ def records(stack: LocalStack) -> list[str]:
 
 def rows(stack: LocalStack) -> list[str]:
     """The texts of the table in order."""
-    with psycopg.connect(stack.database_url) as connection:
+    return rows_of(stack.database_url)
+
+
+def rows_of(database_url: str) -> list[str]:
+    """The same of a database alone."""
+    with psycopg.connect(database_url) as connection:
         return [str(row[0]) for row in connection.execute("SELECT text FROM kept ORDER BY id")]

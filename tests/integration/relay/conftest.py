@@ -28,11 +28,11 @@ StartRelay = Callable[..., RelayProcess]
 
 
 @pytest.fixture
-def settings(
+def bare_settings(
     installation: Installation, kafka_settings: KafkaSettings, database_settings: DatabaseSettings
 ) -> Settings:
-    """Of an installation whose tables and topics are there."""
-    made = Settings(
+    """Of an installation that has neither tables nor topics yet."""
+    return Settings(
         installation=installation.model_copy(update={"partitions": PARTITIONS}),
         kafka=kafka_settings,
         database=database_settings,
@@ -42,9 +42,14 @@ def settings(
         sink=SinkSettings(),
         relay=RelaySettings(),
     )
-    upgrade(made.database, made.installation)
-    topics.apply(made)
-    return made
+
+
+@pytest.fixture
+def settings(bare_settings: Settings) -> Settings:
+    """Of an installation whose tables and topics are there."""
+    upgrade(bare_settings.database, bare_settings.installation)
+    topics.apply(bare_settings)
+    return bare_settings
 
 
 @pytest.fixture
@@ -62,12 +67,12 @@ def reader(settings: Settings) -> EffectReader:
 
 
 @pytest.fixture
-def start_relay(settings: Settings, tmp_path: Path) -> Iterator[StartRelay]:
+def start_relay(bare_settings: Settings, tmp_path: Path) -> Iterator[StartRelay]:
     """Starts a relay; keyword arguments are further environment variables."""
     started: list[RelayProcess] = []
 
     def start(**env: str) -> RelayProcess:
-        relay = RelayProcess(settings, tmp_path / f"relay-{len(started)}.log", **env)
+        relay = RelayProcess(bare_settings, tmp_path / f"relay-{len(started)}.log", **env)
         started.append(relay)
         return relay
 

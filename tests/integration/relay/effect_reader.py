@@ -9,6 +9,7 @@ from schemas.headers import texts
 from schemas.topics import TopicNames
 from sinks.relay.record import topic_of
 from tallyhook import kafka
+from tallyhook.errors import KafkaUnavailable
 from tallyhook.settings import Settings
 from tests.integration.relay.outbox_rows import EFFECTS_USED
 
@@ -64,6 +65,13 @@ class EffectReader:
         for (topic, partition), seqs in by_topic.items():
             assert seqs == sorted(seqs), f"{topic}, partition {partition}: not in the order of the outbox"
         return {partition: sorted(seqs) for partition, seqs in found.items()}
+
+    def has(self, expected: dict[int, list[int]]) -> bool:
+        """Whether these seqs are there, each once; false while Kafka does not answer."""
+        try:
+            return self.seqs() == expected
+        except KafkaUnavailable:
+            return False
 
     def written(self) -> int:
         """Records and markers in the logs, whether committed or not."""

@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime, timedelta
+from functools import partial
 
 import psutil
 from confluent_kafka import Message
@@ -12,6 +13,7 @@ from tallyhook.settings import Settings
 from tests.integration.relay.conftest import StartRelay
 from tests.integration.relay.effect_reader import EffectReader
 from tests.integration.relay.outbox_rows import OutboxWriter, text_of
+from tests.integration.relay.relay_process import RelayProcess
 from tests.integration.relay.waiting import eventually
 
 MEBIBYTE = 1 << 20
@@ -89,8 +91,7 @@ def test_a_notification_wakes_it(start_relay: StartRelay, writer: OutboxWriter) 
     eventually("the relay has nothing to do", lambda: relay.metric("tallyhook_relay_backlog_rows") == 0)
     for number in range(1, 4):
         writer.add(1, partitions=[0], notify=True)
-        sent = float(number)
-        eventually("the row is sent", lambda sent=sent: relay.metric("tallyhook_relay_sent_total") == sent, seconds=5)
+        eventually("the row is sent", partial(_has_sent, relay, number), seconds=5)
 
 
 def test_polling_alone_is_complete(start_relay: StartRelay, writer: OutboxWriter) -> None:
@@ -122,3 +123,7 @@ def test_a_large_backlog_drains_in_bounded_memory(
     assert peak < 200 * MEBIBYTE, f"{peak / MEBIBYTE:.0f} MiB"
     eventually("the backlog is 0", lambda: relay.metric("tallyhook_relay_backlog_rows") == 0)
     assert reader.seqs() == writer.expected()
+
+
+def _has_sent(relay: RelayProcess, rows: int) -> bool:
+    return relay.metric("tallyhook_relay_sent_total") == rows

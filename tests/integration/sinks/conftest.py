@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from sinks.batch import Applier
+from sinks.batch import PARKED_ROWS_MAX, Applier
 from sinks.migrations import upgrade
 from sinks.plan import BatchResult
 from sinks.records import SinkRecord
@@ -28,11 +28,15 @@ class Road:
     connection: Connection
     opened: list[Connection] = field(default_factory=list)
 
-    def applier(self, *partitions: int, settings: SinkSettings = NO_LIMIT, claimed: bool = True) -> Applier:
+    def applier(
+        self, *partitions: int, settings: SinkSettings = NO_LIMIT, claimed: bool = True, **options: int
+    ) -> Applier:
         """An applier on a connection of its own that has claimed the partitions."""
         connection = connect(self.database, "sink")
         self.opened.append(connection)
-        applier = Applier(connection, self.installation, settings)
+        applier = Applier(
+            connection, self.installation, settings, parked_rows_max=options.get("parked_rows_max", PARKED_ROWS_MAX)
+        )
         if claimed:
             applier.claim(partitions or (0,))
         return applier

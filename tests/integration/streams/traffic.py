@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from confluent_kafka import Message
 from confluent_kafka.admin import NewTopic
 
-from schemas.headers import EventHeaders, Header, texts
+from schemas.headers import EventHeaders, Header
 from schemas.topics import TopicNames
+from streams.positions import Positions
+from tallyhook.errors import KafkaUnavailable
 from tallyhook.kafka import admin, producer, read_to_end, watermarks
 from tallyhook.settings import Installation, KafkaSettings
 
@@ -88,11 +90,13 @@ class Road:
     def __init__(self, kafka: KafkaSettings, installation: Installation) -> None:
         self.kafka, self.partitions = kafka, installation.partitions
         self.names = TopicNames(installation.topic_prefix)
+        self.group = installation.group_id("streams")
 
     def create_topics(self) -> None:
         """Makes the topics that the stream reads and writes."""
         topics = (self.names.events, self.names.state_changes, self.names.dead_letters)
-        for made in admin(self.kafka).create_topics([NewTopic(name, self.partitions, 1) for name in topics]).values():
+        client = admin(self.kafka)
+        for made in client.create_topics([NewTopic(name, self.partitions, 1) for name in topics]).values():
             made.result(30)
 
     def write(self, events: Iterable[Event]) -> int:
@@ -116,7 +120,10 @@ class Road:
 
     def events(self) -> dict[Place, Message]:
         """Every record of `events` by partition and offset."""
-        return {place(message): message for message in read_to_end(self.kafka, self.names.events, timeout_seconds=READ_SECONDS)}
+        return {
+            place(message): message
+            for message in read_to_end(self.kafka, self.names.events, timeout_seconds=READ_SECONDS)
+        }
 
     def outputs(self) -> dict[int, list[Message]]:
         """`state-changes` by partition, in order."""
@@ -127,12 +134,22 @@ class Road:
         return read_to_end(self.kafka, self.names.dead_letters, timeout_seconds=READ_SECONDS)
 
     def output_count(self) -> int:
-        """Records in `state-changes` and `dead-letters`."""
-        return sum(
-            high
-            for topic in (self.names.state_changes, self.names.dead_letters)
-            for _, high in watermarks(self.kafka, topic, range(self.partitions), READ_SECONDS).values()
-        )
+        """Records in `state-changes` and `dead-letters`; 0 while the broker does not know."""
+        return self._high(self.names.state_changes) + self._high(self.names.dead_letters)
+
+    def unjudged(self) -> int:
+        """Events the group has not committed; more than none while the broker does not know."""
+        group = Positions(self.kafka, self.names, self.group, 10)
+        try:
+            return sum(position.lag for position in group.read(range(self.partitions)).values())
+        except KafkaUnavailable:
+            return 1
+
+    def _high(self, topic: str) -> int:
+        try:
+            return sum(high for _, high in watermarks(self.kafka, topic, range(self.partitions), 10).values())
+        except KafkaUnavailable:  # a leader may be unknown for a moment after a topic or a broker was started
+            return 0
 
     def _by_partition(self, topic: str) -> dict[int, list[Message]]:
         found: dict[int, list[Message]] = {number: [] for number in range(self.partitions)}
@@ -158,13 +175,18 @@ def source(message: Message) -> Place:
 
 
 def header_texts(message: Message) -> dict[str, str]:
-    """Headers by name, the first of each."""
-    return texts(header_list(message))
+    """Headers by name, the first of each that are UTF-8."""
+    found: dict[str, str] = {}
+    for name, value in header_list(message):
+        if value is not None:
+            found.setdefault(name, value if isinstance(value, str) else value.decode(errors="replace"))
+    return found
 
 
 def header_list(message: Message) -> Sequence[tuple[str, bytes | str | None]]:
     """Headers in order."""
-    return list(message.headers() or [])
+    found = message.headers() or []
+    return list(found.items()) if isinstance(found, dict) else found
 
 
 def assert_nothing_lost(road: Road) -> None:
@@ -182,15 +204,32 @@ def assert_nothing_lost(road: Road) -> None:
 
 
 def assert_first_passes_in_order(road: Road) -> None:
-    """Repeats aside, the outputs of a partition follow the order of its deliveries."""
+    """Repeats aside, the outputs of a partition follow the order of its deliveries, without a hole."""
     for messages in road.outputs().values():
-        highest = -1
+        following = 0
         for message in messages:
             _, offset = source(message)
-            if offset > highest:
-                assert offset == highest + 1 or all(
-                    source(letter) != (message.partition(), between)
-                    for between in range(highest + 1, offset)
-                    for letter in ()
-                )
-                highest = offset
+            assert offset <= following, f"{message.partition()}: {offset} before {following}"
+            following = max(following, offset + 1)
+
+
+def assert_versions_never_fall(road: Road) -> None:
+    """Repeats aside, what each object's deliveries are told of the state before never goes back."""
+    for messages in road.outputs().values():
+        latest: dict[bytes, int] = {}
+        passed = -1
+        for message in messages:
+            _, offset = source(message)
+            if offset <= passed:
+                continue
+            passed = offset
+            found = header_texts(message)
+            key = bytes(message.key() or b"")
+            previous = int(found["ce_previousversion"] or -1)
+            assert previous >= latest.get(key, -1), (key, offset)
+            if "ce_version" not in found:
+                assert found["ce_verdict"] in ("immutable", "redelivered")
+                continue
+            version = int(found["ce_version"])
+            latest[key] = max(previous, version)
+            assert (found["ce_verdict"] == "advanced") == (version > previous), (key, offset, found)
