@@ -126,14 +126,24 @@ def watermarks(
     """
     reader = plain_reader(kafka, isolation="read_uncommitted")
     try:
-        return {
-            number: reader.get_watermark_offsets(TopicPartition(topic, number), timeout=timeout_seconds, cached=False)
-            for number in partitions
-        }
+        return {number: _watermarks_of(reader, TopicPartition(topic, number), timeout_seconds) for number in partitions}
     except KafkaException as failure:
         raise KafkaUnavailable(f"watermarks of {topic}: {failure.args[0].str()}") from failure
     finally:
         reader.close()
+
+
+def _watermarks_of(reader: Consumer, partition: TopicPartition, timeout_seconds: float) -> tuple[int, int]:
+    """Asks again while the partition has no leader, as it has none just after a topic was made or a broker started."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        try:
+            return reader.get_watermark_offsets(partition, timeout=timeout_seconds, cached=False)
+        except KafkaException as failure:
+            leaderless = failure.args[0].code() in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+            if not leaderless or time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
 
 
 def read_to_end(

@@ -89,12 +89,14 @@ class Upkeep:
     def _measure(self, connection: Connection) -> None:
         sent = self._status.sent
         with answering("measuring the backlog"):
-            found = connection.execute(self._queries["heads"], {"partitions": self._partitions}).fetchall()
-        heads: dict[int, int] = dict(found)
-        for partition in self._partitions:
-            known = sent[partition].seq if partition in sent else -1
-            waiting = max(0, heads.get(partition, -1) - known)
-            self._metrics.gauge("tallyhook_relay_backlog_rows", partition=str(partition)).set(waiting)
+            found = connection.execute(self._queries["backlog"], {"partitions": self._partitions}).fetchall()
+        waiting = dict.fromkeys(self._partitions, 0)
+        for partition, head, cursor in found:
+            # The cursor lags by a second; it is all there is until the progress has been read.
+            known = max(cursor, sent[partition].seq) if partition in sent else cursor
+            waiting[partition] = max(0, head - known)
+        for partition, rows in waiting.items():
+            self._metrics.gauge("tallyhook_relay_backlog_rows", partition=str(partition)).set(rows)
 
     def _prune(self, connection: Connection, partition: int) -> int:
         wanted = {

@@ -14,6 +14,14 @@ CROSS JOIN LATERAL (
   SELECT seq FROM {schema}.pg_outbox WHERE partition = wanted.partition ORDER BY seq DESC LIMIT 1
 ) AS head;
 
+-- backlog: the newest seq of each partition that has rows, and the seq that the database knows as sent
+SELECT wanted.partition, head.seq, cursor.sent_seq
+FROM unnest(%(partitions)s::int[]) AS wanted(partition)
+CROSS JOIN LATERAL (
+  SELECT seq FROM {schema}.pg_outbox WHERE partition = wanted.partition ORDER BY seq DESC LIMIT 1
+) AS head
+JOIN {schema}.relay_cursors AS cursor ON cursor.partition = wanted.partition;
+
 -- rows: the rows after one seq and up to another, by partition, in order
 SELECT unsent.partition, unsent.seq, unsent.id, unsent.topic, unsent.aggregateid, unsent.payload::text,
        unsent.dedupe_key, unsent.causation_id, unsent.version, unsent.received_at, unsent.created_at

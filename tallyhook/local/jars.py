@@ -22,7 +22,6 @@ from tallyhook.local.state_files import write_atomically
 
 KAFKA_VERSION = "4.3.0"
 LOCK_FILE = Path(__file__).with_name("kafka.lock")
-MAVEN_CENTRAL = "https://repo.maven.apache.org/maven2"
 STEP = "kafka-download"
 PARALLEL_DOWNLOADS = 6
 ATTEMPTS = 3
@@ -64,8 +63,10 @@ def read_lock() -> list[Jar]:
     return jars
 
 
-def kafka_class_path(cache: Path, report: Report, cancelled: Event, *, maven_url: str = MAVEN_CENTRAL) -> list[Path]:
+def kafka_class_path(cache: Path, report: Report, cancelled: Event, *, maven_url: str | None = None) -> list[Path]:
     """The jars in the cache, fetched first where they are missing or damaged.
+
+    `maven_url` is a mirror; None leaves the choice to jgo, which is Maven Central.
 
     Raises LocalStackError, also when `cancelled` is set meanwhile; what has arrived is kept for the next time.
     """
@@ -99,7 +100,7 @@ def _complete(jars: list[Jar], repository: Path) -> bool:
         return False
 
 
-def _fetch_missing(jars: list[Jar], repository: Path, maven_url: str, report: Report, cancelled: Event) -> None:
+def _fetch_missing(jars: list[Jar], repository: Path, maven_url: str | None, report: Report, cancelled: Event) -> None:
     missing = [jar for jar in jars if not _intact(jar, repository)]
     total_bytes = sum(jar.size_bytes for jar in missing)
     message = f"Apache Kafka {KAFKA_VERSION}, {len(missing)} jars"
@@ -115,14 +116,14 @@ def _fetch_missing(jars: list[Jar], repository: Path, maven_url: str, report: Re
     progress.tell()
 
 
-def _fetch(jar: Jar, repository: Path, maven_url: str, progress: DownloadProgress) -> None:
+def _fetch(jar: Jar, repository: Path, maven_url: str | None, progress: DownloadProgress) -> None:
     """Fetches one jar, anew when what came is not what was promised."""
     from jgo.maven import MavenContext, PythonResolver
 
     context = MavenContext(
         resolver=PythonResolver(progress_callback=progress.file),
         repo_cache=repository,
-        remote_repos={"central": maven_url},
+        remote_repos=None if maven_url is None else {"mirror": maven_url},
         timeout=REQUEST_TIMEOUT_SECONDS,
     )
     reason = ""
@@ -141,7 +142,7 @@ def _fetch(jar: Jar, repository: Path, maven_url: str, progress: DownloadProgres
         time.sleep(0.5 * (attempt + 1))
     jar.path_in(repository).unlink(missing_ok=True)
     raise LocalStackError(
-        f"{jar.group}:{jar.artifact}:{jar.version} could not be fetched from {maven_url}: {reason}. "
+        f"{jar.group}:{jar.artifact}:{jar.version} could not be fetched from {maven_url or "Maven Central"}: {reason}. "
         "Check the network and try again (what has arrived is kept), "
         "or set TALLYHOOK_KAFKA_BOOTSTRAP to a Kafka of your own"
     )

@@ -28,14 +28,18 @@ def twins(database_url: str) -> Iterator[Twins]:
     database = DatabaseSettings(url=SecretStr(database_url))
     name = f"o{uuid.uuid4().hex[:10]}"
     mine, theirs = (Installation(topic_prefix=f"{name}{side}", schema_=f"{name}{side}") for side in "sh")
-    upgrade(database, mine)
-    upgrade(database, theirs)
-    with connect(database, "sink") as one, connect(database, "reference") as other:
-        # What is compared are the rows, not what a crash of the database leaves of them.
-        one.execute("SET synchronous_commit = off")
-        other.execute("SET synchronous_commit = off")
-        make_clearable(one, mine.schema_name)
-        make_clearable(other, theirs.schema_name)
-        yield Twins(SinkTwin(one, mine), HandlerTwin(other, theirs.schema_name))
+    try:
         for installation in (mine, theirs):
-            one.execute(f'DROP SCHEMA "{installation.schema_name}" CASCADE')
+            upgrade(database, installation)
+        with connect(database, "sink") as one, connect(database, "reference") as other:
+            for connection, installation in ((one, mine), (other, theirs)):
+                # What is compared are the rows, not what a crash of the database leaves of them.
+                connection.execute("SET synchronous_commit = off")
+                make_clearable(connection, installation.schema_name)
+            yield Twins(SinkTwin(one, mine), HandlerTwin(other, theirs.schema_name))
+    finally:
+        # By a connection of its own: a test that was cut off may leave the others in the middle of something.
+        with connect(database, "cleanup") as connection:
+            connection.execute("SET lock_timeout = '5s'")
+            for installation in (mine, theirs):
+                connection.execute(f'DROP SCHEMA IF EXISTS "{installation.schema_name}" CASCADE')

@@ -167,3 +167,9 @@ def running(environment: Mapping[str, str], key: SigningKey, *, ready: bool = Tr
                 process.wait(10)
         assert process.stderr is not None
         process.stderr.close()
+
+
+def signed(ingress: IngressProcess, body: bytes, **replaced: str) -> dict[str, str]:
+    """Good headers, some of them replaced (underscores stand for hyphens)."""
+    headers = ingress.key.sign("evt_1", int(time.time()), body)
+    return headers | {name.replace("_", "-"): value for name, value in replaced.items()}

@@ -1,7 +1,6 @@
 """PostgreSQL alone: what crashes of its processes and of its first start leave behind."""
 
 import contextlib
-from collections.abc import Iterator
 
 import psutil
 import psycopg
@@ -14,11 +13,11 @@ from tests.integration.local.contents import put_row, rows_of
 
 
 @pytest.fixture
-def started(database: PostgresServer) -> Iterator[PostgresServer]:
+def started(database: PostgresServer) -> PostgresServer:
     """A running server with one row."""
     database.start()
     put_row(database.address, "before")
-    yield database
+    return database
 
 
 def test_it_is_local_and_durable(started: PostgresServer) -> None:

@@ -104,6 +104,7 @@ class Load:
     """
 
     def __init__(self, writer: OutboxWriter, rows: int = 5, pause_seconds: float = 0.02) -> None:
+        self.batches = 0
         self._writer, self._rows, self._pause_seconds = writer, rows, pause_seconds
         self._ended = threading.Event()
         self._failure: psycopg.Error | None = None
@@ -126,6 +127,7 @@ class Load:
         try:
             while not self._ended.wait(self._pause_seconds):
                 self._writer.add(self._rows, notify=True)
+                self.batches += 1
         except psycopg.Error as failure:
             self._failure = failure
 

@@ -12,7 +12,7 @@ from tallyhook import kafka
 from tallyhook.settings import Settings
 from tests.integration.relay.conftest import StartRelay
 from tests.integration.relay.effect_reader import EffectReader
-from tests.integration.relay.outbox_rows import OutboxWriter, text_of
+from tests.integration.relay.outbox_rows import Load, OutboxWriter, text_of
 from tests.integration.relay.relay_process import RelayProcess
 from tests.integration.relay.waiting import eventually
 
@@ -100,6 +100,20 @@ def test_polling_alone_is_complete(start_relay: StartRelay, writer: OutboxWriter
     relay.await_active()
     writer.add(1, partitions=[2], notify=False)
     eventually("the row is sent", lambda: relay.metric("tallyhook_relay_sent_total") == 1, seconds=10)
+
+
+def test_the_throughput_profile_gathers(start_relay: StartRelay, writer: OutboxWriter, reader: EffectReader) -> None:
+    """Under a steady load, transactions hold what came in half a second instead of one batch of the sink each."""
+    relay = start_relay(TALLYHOOK_PROFILE="throughput")
+    relay.await_active()
+    batches = 0
+    with Load(writer) as load:
+        eventually("it sends", lambda: (relay.metric("tallyhook_relay_transactions_total") or 0) >= 4)
+        batches = load.batches
+    eventually("everything is sent", lambda: reader.has(writer.expected()))
+    transactions = relay.metric("tallyhook_relay_transactions_total")
+    assert transactions is not None
+    assert transactions * 3 < batches
 
 
 def test_a_large_backlog_drains_in_bounded_memory(

@@ -50,15 +50,15 @@ class Road:
                 (object_id, f"ref-{object_id}", f"ord-{object_id}", user or f"usr-{object_id}"),
             )
 
-    def execute(self, statement: LiteralString, parameters: Any = ()) -> "psycopg.Cursor[Any]":
+    def execute(self, statement: LiteralString | bytes, parameters: Any = ()) -> "psycopg.Cursor[Any]":
         """Runs a statement with the schema as search path."""
         return self.connection.execute(statement, parameters)
 
-    def rows(self, statement: LiteralString, parameters: Any = ()) -> list[tuple[Any, ...]]:
+    def rows(self, statement: LiteralString | bytes, parameters: Any = ()) -> list[tuple[Any, ...]]:
         """The rows of a statement."""
         return self.execute(statement, parameters).fetchall()
 
-    def one(self, statement: LiteralString, parameters: Any = ()) -> Any:
+    def one(self, statement: LiteralString | bytes, parameters: Any = ()) -> Any:
         """The only value of a statement."""
         ((value,),) = self.rows(statement, parameters)
         return value

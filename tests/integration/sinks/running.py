@@ -169,7 +169,7 @@ def running(
     )
     upgrade(settings.database, settings.installation)
     topics.apply(settings)
-    client = producer(kafka, linger_ms=5, delivery_timeout_seconds=30, on_fatal=lambda error: None)
+    client = producer(kafka, linger_ms=5, delivery_timeout_seconds=30, on_fatal=lambda _: None)
     made = Running(replace(settings), folder, client)
     try:
         yield made

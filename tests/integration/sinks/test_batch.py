@@ -202,7 +202,8 @@ def test_absent_members_are_null_and_never_json_null(road: Road, feed: Feed) -> 
     feed.apply(deposit("a", "dep-1", 1, "open", fee_breakdown=[{"x": 1}], overpayment=flag, is_terminal=False))
     feed.apply(deposit("b", "dep-1", 2, "open", fee_breakdown=None))
     assert road.rows(
-        "SELECT fee_breakdown IS NULL, overpayment IS NULL, is_terminal IS NULL, ordered_amount_minor IS NULL FROM pg_deposits"
+        "SELECT fee_breakdown IS NULL, overpayment IS NULL, is_terminal IS NULL, ordered_amount_minor IS NULL"
+        " FROM pg_deposits"
     ) == [(True, True, True, True)]
     assert road.rows("SELECT claim_id, observed_deposit_version FROM pg_deposit_overpayment_flags") == [("clm-1", 1)]
 

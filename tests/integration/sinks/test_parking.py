@@ -96,14 +96,13 @@ def test_a_collision_among_parked_events_is_set_aside(road: Road, feed: Feed) ->
 
 
 def test_a_correlation_that_commits_late_is_not_missed(road: Road, feed: Feed) -> None:
-    """Its transaction began before a look that did not see it, and others committed meanwhile: the next look finds it."""
+    """Its transaction began before a look that did not see it, while others committed: the next look finds it."""
     feed.apply(*(deposit(f"evt-{n}", f"dep-{n}", 1, "open") for n in (1, 2)))
     with road.connection.transaction():
         road.correlate("dep-1")
+        table = f"{road.installation.schema_name}.pg_deposit_correlations"
         other = road.applier(1)._statements.connection
-        other.execute(
-            f"INSERT INTO {road.installation.schema_name}.pg_deposit_correlations VALUES ('dep-2', 'r', 'o', 'u')".encode()
-        )
+        other.execute(f"INSERT INTO {table} VALUES ('dep-2', 'r', 'o', 'u')".encode())
         assert feed.applier.apply_ready().finished == 1
         assert feed.applier.apply_ready().finished == 0
     assert feed.applier.apply_ready().finished == 1
@@ -144,12 +143,13 @@ def test_looking_stays_cheap_with_many_parked(road: Road, applier: Applier) -> N
     """With 100,000 that wait in vain and as many correlations, a look touches only what was written since the last."""
     road.execute(
         "INSERT INTO pg_webhook_inbox (event_id, event_type, event_raw, received_at, parked_reason, object_id,"
-        " object_kind, version, merchant_id, sequence, partition, arrival_seq, source_partition, source_offset, verdict,"
-        " key_id, origin) SELECT 'evt-' || n, 't', '{}', now(), 'correlation', 'lost-' || n, 'deposit_order', 1, 'm', n,"
-        " 0, n, 0, n, 'parked', 'k', 'webhook' FROM generate_series(1, 100000) n"
+        " object_kind, version, merchant_id, sequence, partition, arrival_seq, source_partition, source_offset,"
+        " verdict, key_id, origin) SELECT 'evt-' || n, 't', '{}', now(), 'correlation', 'lost-' || n, 'deposit_order',"
+        " 1, 'm', n, 0, n, 0, n, 'parked', 'k', 'webhook' FROM generate_series(1, 100000) n"
     )
     road.execute(
-        "INSERT INTO pg_deposit_correlations SELECT 'known-' || n, 'r-' || n, 'o', 'u' FROM generate_series(1, 100000) n"
+        "INSERT INTO pg_deposit_correlations"
+        " SELECT 'known-' || n, 'r-' || n, 'o', 'u' FROM generate_series(1, 100000) n"
     )
     road.execute("ANALYZE pg_webhook_inbox")
     road.execute("ANALYZE pg_deposit_correlations")

@@ -74,7 +74,7 @@ def under_load(road: Road, worker: Worker, disturb: list[tuple[float, str, Kafka
             road.write(disordered(50, 200, seed=99, first=90_000))
     finally:
         writer.join()
-    until(lambda: worker.keep_running() and road.unjudged() == 0, 180, f"all judged; log ends {worker.log[-2000:]}")
+    until(lambda: worker.keep_running() and road.unjudged() == 0, 180, lambda: f"all judged; log ends {worker.log[-3000:]}")
     assert worker.end(signal.SIGTERM, 90) == 0
     assert_nothing_lost(road)
     assert_first_passes_in_order(road)

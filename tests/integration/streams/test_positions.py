@@ -1,16 +1,20 @@
 """Topics that do not fit and positions that were lost stop the worker with a message; nothing resets silently."""
 
+import asyncio
 import signal
 
+import aiokafka
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from aiokafka import AIOKafkaConsumer
+from aiokafka.structs import OffsetAndMetadata
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 
 from schemas.topics import TopicNames
 from streams.ending import ENDED_BY_ITSELF
 from streams.positions import Positions, commit_note
 from tallyhook.errors import TopicMismatch
-from tallyhook.kafka import admin, client_config, producer
+from tallyhook.kafka import admin, producer
 from tallyhook.settings import Installation, KafkaSettings
 from tests.integration.streams.traffic import Road, disordered, event, source
 from tests.integration.streams.worker import Worker, until
@@ -56,15 +60,22 @@ def judged(road: Road, worker: Worker, count: int, seed: int) -> None:
     assert worker.end(signal.SIGTERM) == 0
 
 
+async def commit(road: Road, offset: int, note: str) -> None:
+    """Commits for partition 0, as the worker does."""
+    member = AIOKafkaConsumer(bootstrap_servers=str(road.kafka.bootstrap), group_id=road.group)
+    partition = aiokafka.TopicPartition(road.names.events, 0)
+    member.assign([partition])
+    await member.start()
+    await member.commit({partition: OffsetAndMetadata(offset, note)})
+    await member.stop()
+
+
 def test_a_position_of_another_topic_of_the_same_name_stops_the_worker(road: Road, worker: Worker) -> None:
     """The id beside the commit tells, though the offset would fit."""
     judged(road, worker, 300, seed=1)
     found = positions(road).read([0])[0]
     assert found.note == positions(road).events_topic_id()
-    member = Consumer(client_config(road.kafka) | {"group.id": road.group})
-    other = TopicPartition(road.names.events, 0, 1, commit_note("AAAAAAAAAAAAAAAAAAAAAA"))
-    member.commit(offsets=[other], asynchronous=False)
-    member.close()
+    asyncio.run(commit(road, 1, commit_note("AAAAAAAAAAAAAAAAAAAAAA")))
     worker.start()
     assert worker.wait(60) == 1
     assert "PositionLost" in worker.log

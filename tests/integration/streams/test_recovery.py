@@ -3,8 +3,11 @@
 import signal
 
 import pytest
+from confluent_kafka.admin import NewTopic
 
+from streams.guard import Delivery, encode, judge
 from streams.positions import Positions
+from tallyhook.kafka import admin, producer
 from tests.integration.streams.conftest import MakeWorker
 from tests.integration.streams.traffic import (
     Place,
@@ -21,6 +24,20 @@ PROGRAM = "tests.integration.streams.programs.delayed_recovery"
 EVENTS = 800
 
 
+def leave_a_changelog(road: Road) -> None:
+    """As a worker leaves it that was killed before its first commit: states in every partition, no position."""
+    client, topic = admin(road.kafka), f"{road.group}-objects-changelog"
+    compacted = NewTopic(topic, road.partitions, 1, config={"cleanup.policy": "compact"})
+    client.create_topics([compacted])[topic].result(30)
+    failures: list[object] = []
+    writer = producer(road.kafka, linger_ms=5, delivery_timeout_seconds=30, on_fatal=failures.append)
+    _, seen = judge(None, Delivery(1, "open", 20_000))
+    for partition in range(road.partitions):
+        writer.produce(topic, key=f"dep_before_{partition}", value=encode(seen), partition=partition)
+    assert writer.flush(30) == 0
+    assert failures == []
+
+
 def delayed(make_worker: MakeWorker, kind: str) -> Worker:
     """A worker with a slow end of recovery."""
     return make_worker(kind, program=("-m", PROGRAM, kind))
@@ -28,6 +45,7 @@ def delayed(make_worker: MakeWorker, kind: str) -> Worker:
 
 def test_stock_recovery_loses_events(road: Road, make_worker: MakeWorker) -> None:
     """Shows the fault, without which the repair would prove nothing: the group is done and events are missing."""
+    leave_a_changelog(road)
     road.write(disordered(EVENTS, 80, seed=1))
     worker = delayed(make_worker, "stock")
     worker.start()
@@ -56,6 +74,7 @@ def committed_past(road: Road, lost: set[Place]) -> list[Place]:
 @pytest.mark.parametrize("kind", ["repaired", "product"])
 def test_the_repaired_recovery_loses_none_under_the_same_delay(road: Road, make_worker: MakeWorker, kind: str) -> None:
     """The plain agent with nothing but the repair, and the whole product: every event comes out."""
+    leave_a_changelog(road)
     road.write(disordered(EVENTS, 80, seed=1))
     worker = delayed(make_worker, kind)
     worker.start()

@@ -17,11 +17,12 @@ PRODUCT = ("-m", "tests.integration.streams.programs.product")
 LOOK_SECONDS = 0.1
 
 
-def until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+def until(condition: Callable[[], bool], seconds: float, what: str | Callable[[], str]) -> None:
     """Returns once the condition holds; fails with `what` when it does not in time."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
+        said = what if isinstance(what, str) or time.monotonic() < deadline else what()
+        assert time.monotonic() < deadline, f"not within {seconds:g} s: {said}"
         time.sleep(LOOK_SECONDS)
 
 
@@ -105,7 +106,7 @@ class Worker:
 
     def wait_ready(self, seconds: float = 60) -> None:
         """Returns once /readyz is 200."""
-        until(lambda: self.ask("/readyz")[0] == 200, seconds, f"worker ready; log ends: {self.log[-3000:]}")
+        until(lambda: self.ask("/readyz")[0] == 200, seconds, lambda: f"worker ready; log ends: {self.log[-3000:]}")
 
     def send(self, number: signal.Signals) -> None:
         """Sends a signal."""

@@ -131,7 +131,10 @@ def _nested_objects(levels: int) -> bytes:
 @pytest.mark.parametrize("nested", [_nested_arrays, _nested_objects])
 def test_nesting_is_bounded(nested: Callable[[int], bytes]) -> None:
     """The bound itself passes, one more does not, and sixty thousand end no process."""
-    assert isinstance(read_text(nested(NESTING_MAX)), str)
+    deepest = nested(NESTING_MAX)
+    assert read_text(deepest) == deepest.decode()
+    with_brackets_beside_it = deepest[:-1] + b',"b":[[],{},"["]}'
+    assert read_text(with_brackets_beside_it) == with_brackets_beside_it.decode()
     too_deep = Refusal("body_shape", f"nested more than {NESTING_MAX} levels")
     assert read_text(nested(NESTING_MAX + 1)) == too_deep
     assert read_text(nested(60_000)) == too_deep

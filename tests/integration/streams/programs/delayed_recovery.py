@@ -54,7 +54,11 @@ def plain(settings: Settings, *, repaired: bool) -> Any:
     table = app.Table("objects", partitions=partitions, key_type=bytes, value_type=bytes)
 
     async def pass_on(stream: Any) -> None:
+        first = True
         async for event in stream.events():
+            if first:  # a slow start: what is fetched during the recovery still waits in the queue when it ends
+                await asyncio.sleep(DELAY_SECONDS + 1)
+                first = False
             table[event.message.key] = event.message.value
             message = event.message
             place = {"ce_sourcepartition": b"%d" % message.partition, "ce_sourceoffset": b"%d" % message.offset}
