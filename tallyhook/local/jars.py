@@ -142,7 +142,7 @@ def _fetch(jar: Jar, repository: Path, maven_url: str | None, progress: Download
         time.sleep(0.5 * (attempt + 1))
     jar.path_in(repository).unlink(missing_ok=True)
     raise LocalStackError(
-        f"{jar.group}:{jar.artifact}:{jar.version} could not be fetched from {maven_url or "Maven Central"}: {reason}. "
+        f"{jar.group}:{jar.artifact}:{jar.version} could not be fetched from {maven_url or 'Maven Central'}: {reason}. "
         "Check the network and try again (what has arrived is kept), "
         "or set TALLYHOOK_KAFKA_BOOTSTRAP to a Kafka of your own"
     )
