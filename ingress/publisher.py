@@ -58,7 +58,6 @@ class Publisher:
                 "batch.size": min(_BATCH_BYTES, record_limit_bytes),
                 "message.max.bytes": max(1000, record_limit_bytes),
                 "queue.buffering.max.messages": queue_records,
-                "logger": logging.getLogger("librdkafka"),
             },
         )
         self._reports: list[tuple[asyncio.Future[None], KafkaError | None]] = []

@@ -3,7 +3,7 @@
 Source: CloudEvents Kafka protocol binding 1.0.2, section 3.2.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Header = tuple[str, str | bytes | None]
@@ -83,7 +83,11 @@ def decode(headers: Iterable[tuple[str, bytes | str | None]]) -> EventHeaders:
 
     The first of a repeated header counts, as it did at the door.
     """
-    found = texts(headers)
+    return decode_texts(texts(headers))
+
+
+def decode_texts(found: Mapping[str, str]) -> EventHeaders:
+    """The same for headers that were read with `texts` already."""
 
     def need(name: str) -> str:
         value = found.get(name)

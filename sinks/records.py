@@ -8,7 +8,7 @@ import msgspec
 from confluent_kafka import Message
 
 from schemas.events import DepositEvent
-from schemas.headers import EventHeaders, HeaderError, decode, texts
+from schemas.headers import EventHeaders, HeaderError, decode_texts, texts
 from schemas.topics import TopicNames
 from sinks.domain.body import read_text
 from sinks.domain.decide import DepositHandler, handler_for
@@ -115,7 +115,7 @@ class Reader:
         )
         try:
             found = texts(record.headers)
-            headers = decode(found.items())
+            headers = decode_texts(found)
             partition, offset = _position(found, "ce_sourcepartition"), _position(found, "ce_sourceoffset")
             received_at = _checked(headers)
         except HeaderError as failure:

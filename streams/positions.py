@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from schemas.topics import TopicNames
 from tallyhook.errors import KafkaUnavailable, PositionLost, TopicMismatch
-from tallyhook.kafka import client_config
+from tallyhook.kafka import client_config, plain_reader
 from tallyhook.settings import KafkaSettings
 
 APPLY = "create it with `tallyhook topics apply`"
@@ -59,6 +59,9 @@ class Positions:
     def __init__(self, kafka: KafkaSettings, names: TopicNames, group: str, timeout_seconds: float) -> None:
         # Asked every other second: a broker that is away would fill the log.
         self._admin = AdminClient(client_config(kafka) | {"log_level": 2})
+        # It never subscribes, so it is no member. The admin client's list_consumer_group_offsets is no way out: it ends
+        # the process with SIGSEGV when the group's coordinator is not known yet (librdkafka 2.16).
+        self._reader = plain_reader(kafka, **{"group.id": group, "log_level": 2})
         self._names, self._group, self._timeout_seconds = names, group, timeout_seconds
 
     def check_topics(self, partitions: int) -> str:
@@ -105,10 +108,11 @@ class Positions:
         try:
             # In this order, since all three move: a commit is never below the earlier low nor above the later high.
             lows = self._offsets(tps, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-            request = ConsumerGroupTopicPartitions(self._group, tps)
-            answer = self._admin.list_consumer_group_offsets([request], request_timeout=self._timeout_seconds)
-            committed = {tp.partition: tp for tp in answer[self._group].result().topic_partitions or []}
+            committed = {tp.partition: tp for tp in self._reader.committed(tps, timeout=self._timeout_seconds)}
             highs = self._offsets(tps, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+            for tp in committed.values():
+                if tp.error is not None:
+                    raise KafkaException(tp.error)
         except KafkaException as failure:
             raise KafkaUnavailable(f"positions of {self._names.events}: {failure.args[0].str()}") from failure
         found = {}

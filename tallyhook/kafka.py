@@ -1,5 +1,6 @@
 """How clients of Kafka are built: one place knows transport, authentication and the options that keep the promises."""
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,6 +26,7 @@ def client_config(kafka: KafkaSettings) -> Config:
         "reconnect.backoff.max.ms": 2000,
         "log.connection.close": False,
         "log_level": 4,  # warnings and worse: the rest is about sockets coming and going
+        "logger": logging.getLogger("librdkafka"),
     }
     optional = {
         "sasl.mechanism": kafka.sasl_mechanism,
@@ -140,7 +142,10 @@ def _watermarks_of(reader: Consumer, partition: TopicPartition, timeout_seconds:
         try:
             return reader.get_watermark_offsets(partition, timeout=timeout_seconds, cached=False)
         except KafkaException as failure:
-            leaderless = failure.args[0].code() in (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+            leaderless = failure.args[0].code() in (
+                KafkaError.NOT_LEADER_FOR_PARTITION,
+                KafkaError.LEADER_NOT_AVAILABLE,
+            )
             if not leaderless or time.monotonic() > deadline:
                 raise
             time.sleep(0.05)

@@ -76,7 +76,7 @@ def apply(settings: Settings) -> list[TopicStatus]:
     missing = [spec for spec in specs(settings) if before[spec.name].partitions == 0]
     misconfigured = [spec for spec in specs(settings) if before[spec.name].state.startswith("config")]
     _create(admin, missing, settings)
-    _configure(admin, misconfigured)
+    _configure(admin, misconfigured, settings)
     made = {spec.name for spec in missing}
     after = [
         replace(status, state="created") if status.right and status.name in made else status
@@ -172,7 +172,7 @@ def _settled(settings: Settings, changed: bool) -> list[TopicStatus]:
         time.sleep(0.1)
 
 
-def _configure(admin: AdminClient, wrong: list[TopicSpec]) -> None:
+def _configure(admin: AdminClient, wrong: list[TopicSpec], settings: Settings) -> None:
     if not wrong:
         return
     resources = [
@@ -181,7 +181,7 @@ def _configure(admin: AdminClient, wrong: list[TopicSpec]) -> None:
             spec.name,
             incremental_configs=[
                 ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
-                for name, value in spec.config.items()
+                for name, value in _wanted_config(spec, settings).items()
             ],
         )
         for spec in wrong

@@ -7,12 +7,13 @@ import os
 import secrets
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.conformance.bodies import FAULTS_OF_ANY, FAULTS_OF_DEPOSITS
 from tests.conformance.conftest import Twins
 from tests.conformance.tables import differences
-from tests.conformance.worlds import Arrival, Batch, Correlation, World, make_event, worlds
+from tests.conformance.worlds import Arrival, Batch, Correlation, Event, World, make_event, worlds
 
 WORLDS = int(os.environ.get("ORACLE_WORLDS", "40"))
 SEED = int(os.environ.get("ORACLE_SEED") or secrets.randbits(32))
@@ -31,6 +32,14 @@ MONEY = {
     "amount_received_minor": 500_000,
     "fee_total_minor": 7_500,
     "credited_amount_minor": 492_500,
+}
+FLAG = {
+    "claim_id": "clm_1",
+    "cause": "additional_transfer",
+    "amount_minor": 10_000,
+    "slip_received_at": "2026-03-01T03:33:10Z",
+    "status": "open",
+    "action_required": "contact_support",
 }
 
 
@@ -87,3 +96,18 @@ def test_every_fault_ends_the_same_in_every_status(twins: Twins) -> None:
                 sound = make_event({**deposit, "version": 2, "status": "settled"}, f"evt_{place}_2", 0, 2, None)
                 arrivals += [Arrival(faulty, 2 * place), Arrival(sound, 2 * place + 1)]
     agree(twins, (Batch(tuple(correlations), False, tuple(arrivals)),))
+
+
+@pytest.mark.parametrize("apart", [True, False], ids=["in two batches", "in one batch"])
+def test_a_waiting_event_is_set_aside_where_its_copy_arrives(twins: Twins, apart: bool) -> None:
+    """A parked event whose claim collides leaves the inbox; its copy is judged anew, be it in the same batch or not."""
+    first = _open("dep_1", "evt_1", {"overpayment": FLAG})
+    waiting = _open("dep_2", "evt_2", {"overpayment": FLAG})
+    one, other = Correlation("dep_1", "ref_1", "ord_1", "usr_1"), Correlation("dep_2", "ref_2", "ord_2", "usr_2")
+    before = Batch((one,), False, (Arrival(first, 0), Arrival(waiting, 1)))
+    agree(twins, (before, Batch((other,), apart, (Arrival(waiting, 2),))))
+
+
+def _open(deposit: str, event_id: str, members: dict[str, Any]) -> Event:
+    o = {"id": deposit, "object": "deposit_order", "version": 1, "status": "open", **members}
+    return make_event(o, event_id, 0, 1, None)

@@ -16,16 +16,20 @@ PARTITIONS = 3
 USERS = ("usr_1", "usr_2", "ผู้ใช้ '3' \\ %s")
 ORDERS = ("ord_1", "ord_2", "คำสั่ง-3")
 ID_PREFIXES = ("dep_", "ฝาก-", "a'b\"\\%s ", "x" * 200)
-DELAYS = (0, 0, 0, 0, 1, 2, 4, 9)
+# The first of each is the dull one, towards which a counterexample shrinks; Hypothesis also draws it most often, so the
+# others are not made rarer than they must be.
+OBJECTS = (2, 1, 3, 4)
+"""How many objects a world has; one whose events never come leaves no trace in it."""
+DELAYS = (0, 1, 2, 3, 4, 6, 9)
 """How many steps of its object's life an event is on its way."""
 COPIES = (0, 1, 1, 1, 1, 1, 1, 2, 3, 5)
 """How often an event comes; 0 is one that never does."""
-REPLAYS = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 4)
+REPLAYS = (0, 0, 0, 0, 0, 0, 0, 0, 1, 4)
 """How many records later the stream says the same again; 0 is never."""
-CUTS = (False, False, False, True)
-CORRELATED_AT = (0, 0, 0, 1, 2, 3, 6, 1_000, None)
+CUTS = (False, False, True)
+CORRELATED_AT = (0, 0, 1, 2, 3, 6, 1_000, None)
 """Before which arrival the correlation is written; beyond the last one is after all, None is never."""
-VERSION_STEPS = (1, 1, 1, 1, 2, 7, 0)
+VERSION_STEPS = (1, 1, 1, 2, 7, 0)
 """A step of 0 breaks the gateway's word that versions differ: the guard must hold all the same."""
 OTHER_KINDS = ("withdrawal_order", "balance_transaction", "something_else")
 
@@ -100,11 +104,11 @@ class _Life:
 
 
 @st.composite
-def worlds(draw: st.DrawFn, most_objects: int = 4) -> World:
-    """Batches of arrivals of the events of 1 to `most_objects` objects, whose lives go on at the same time."""
+def worlds(draw: st.DrawFn, objects: Sequence[int] = OBJECTS) -> World:
+    """Batches of arrivals of the events of some objects, whose lives go on at the same time."""
     pool = draw(claims())
     numbers = iter(range(1, 10_000))
-    lives = [draw(_life(place, pool, numbers.__next__)) for place in range(draw(st.integers(1, most_objects)))]
+    lives = [draw(_life(place, pool, numbers.__next__)) for place in range(draw(st.sampled_from(objects)))]
     journeys: list[tuple[int, Event]] = []
     for life in lives:
         for born, event in enumerate(life.events):
@@ -121,8 +125,11 @@ def worlds(draw: st.DrawFn, most_objects: int = 4) -> World:
 def _cut(draw: st.DrawFn, arrivals: Sequence[Arrival], lives: Sequence[_Life]) -> World:
     """Batches end where a correlation is written and at some other places; the last one only looks for parked ones."""
     written: dict[int, list[Correlation]] = {}
+    present = {arrival.event.object_id for arrival in arrivals}
     for life in lives:
-        if life.correlation is not None and life.correlated_at is not None:
+        if life.correlation is None or life.correlated_at is None:
+            continue
+        if life.correlation.pg_deposit_id in present:
             written.setdefault(min(life.correlated_at, len(arrivals)), []).append(life.correlation)
     others = {place for place in range(1, len(arrivals)) if draw(st.sampled_from(CUTS))}
     edges = sorted({0, len(arrivals)} | others | set(written))

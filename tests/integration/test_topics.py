@@ -57,18 +57,21 @@ def test_apply_creates_and_records_and_can_be_repeated(settings: Settings) -> No
 
 
 def test_apply_sets_a_wrong_retention_right(settings: Settings) -> None:
-    """`show` names what differs, `apply` repairs it."""
+    """`show` names what differs, `apply` repairs it: retention and the number of replicas that must have a record."""
     topics.apply(settings)
     name = TopicNames(settings.installation.topic_prefix).dead_letters
+    wrong = {"retention.ms": "1000", "min.insync.replicas": "2"}
     change = ConfigResource(
         ResourceType.TOPIC,
         name,
-        incremental_configs=[ConfigEntry("retention.ms", "1000", incremental_operation=AlterConfigOpType.SET)],
+        incremental_configs=[
+            ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in wrong.items()
+        ],
     )
     client = kafka.admin(settings.kafka)
     for future in client.incremental_alter_configs([change]).values():
         future.result(20)
-    wanted = "config retention.ms=1000 instead of 3888000000"
+    wanted = "config retention.ms=1000 instead of 3888000000, min.insync.replicas=2 instead of 1"
     await_true(lambda: state_of(settings, name) == wanted, 10, f"`show` to say: {wanted}")
     topics.apply(settings)
     assert all(status.right for status in topics.show(settings))

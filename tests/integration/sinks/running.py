@@ -18,6 +18,7 @@ from confluent_kafka import Producer
 
 from schemas.topics import TopicNames
 from sinks.migrations import upgrade
+from sinks.records import RecordHeaders
 from tallyhook.kafka import producer
 from tallyhook.operations import topics
 from tallyhook.settings import (
@@ -34,6 +35,7 @@ from tallyhook.settings import (
 from tests.integration.sinks.deliveries import Delivery
 
 PARTITIONS = 4
+ANY_PARTITION = -1  # by the key
 PATIENCE_SECONDS = 30.0
 START = "import sys; from tallyhook.settings import load; from sinks.worker import run; sys.exit(run(load()))"
 
@@ -55,23 +57,21 @@ class Running:
 
     def publish(self, *deliveries: Delivery, partition: int | None = None) -> None:
         """Writes deliveries to `state-changes`, as the stream does, and waits until they are there."""
+        place = ANY_PARTITION if partition is None else partition
         for delivery in deliveries:
             source, self.next_source = self.next_source, self.next_source + 1
-            place = {} if partition is None else {"partition": partition}
             self.producer.produce(
                 self.names.state_changes,
                 key=delivery.object_id,
                 value=delivery.body,
                 headers=delivery.headers(0, source),
-                **place,
+                partition=place,
             )
         assert self.producer.flush(PATIENCE_SECONDS) == 0
 
-    def put(
-        self, topic: str, key: str | None, value: bytes | None, headers: list[tuple[str, str]] | None = None
-    ) -> None:
+    def put(self, topic: str, key: str | None, value: bytes | None, headers: RecordHeaders = ()) -> None:
         """Writes one record to any topic."""
-        self.producer.produce(topic, key=key, value=value, headers=headers or [])
+        self.producer.produce(topic, key=key, value=value, headers=list(headers))
         assert self.producer.flush(PATIENCE_SECONDS) == 0
 
     def worker(self, **environment: str) -> "Worker":

@@ -60,9 +60,8 @@ def long(request: pytest.FixtureRequest) -> bool:
 
 def under_load(road: Road, worker: Worker, disturb: list[tuple[float, str, KafkaServer]]) -> None:
     """Writes and judges while the broker is disturbed, then everything must come out."""
-    writer = threading.Thread(
-        target=lambda: [road.write(disordered(500, 200, seed, 500 * seed)) for seed in range(EVENTS // 500)]
-    )
+    parts = range(EVENTS // 500)
+    writer = threading.Thread(target=lambda: [road.write(disordered(500, 200, part, 500 * part)) for part in parts])
     worker.start()
     worker.wait_ready()
     writer.start()
@@ -74,7 +73,11 @@ def under_load(road: Road, worker: Worker, disturb: list[tuple[float, str, Kafka
             road.write(disordered(50, 200, seed=99, first=90_000))
     finally:
         writer.join()
-    until(lambda: worker.keep_running() and road.unjudged() == 0, 180, lambda: f"all judged; log ends {worker.log[-3000:]}")
+    until(
+        lambda: worker.keep_running() and road.unjudged() == 0,
+        180,
+        lambda: f"all judged; log ends {worker.log[-3000:]}",
+    )
     assert worker.end(signal.SIGTERM, 90) == 0
     assert_nothing_lost(road)
     assert_first_passes_in_order(road)
