@@ -1,7 +1,6 @@
 """Durable or not: a record counts as stored once every in-sync replica has it."""
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial

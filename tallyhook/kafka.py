@@ -183,7 +183,8 @@ def read_to_end(
                     del missing[message.partition() or 0]
             if missing and time.monotonic() > deadline:
                 raise KafkaUnavailable(
-                    f"the end of {topic} was not reached in {timeout_seconds:g} s: a transaction may still be open on {sorted(missing)}"
+                    f"the end of {topic} was not reached in {timeout_seconds:g} s:"
+                    f" a transaction may still be open on {sorted(missing)}"
                 )
     finally:
         reader.close()

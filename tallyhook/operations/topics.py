@@ -110,10 +110,17 @@ def _configs(admin: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
     if not names:
         return {}
     futures = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
-    return {
-        resource.name: {entry.name: str(entry.value) for entry in future.result(_WAIT_SECONDS).values()}
-        for resource, future in futures.items()
-    }
+    found: dict[str, dict[str, str]] = {}
+    for resource, future in futures.items():
+        try:
+            entries = future.result(_WAIT_SECONDS)
+        except KafkaException as failure:
+            # Deleted between the two questions: the comparison will call every setting wrong, and it is.
+            if failure.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaUnavailable(f"topic {resource.name}: {failure.args[0].str()}") from failure
+            entries = {}
+        found[resource.name] = {entry.name: str(entry.value) for entry in entries.values()}
+    return found
 
 
 def _compare(spec: TopicSpec, settings: Settings, found: Any, config: dict[str, str]) -> TopicStatus:

@@ -81,11 +81,12 @@ def test_a_relay_that_froze_finds_itself_replaced_and_ends(
 
 
 @pytest.mark.chaos
+@pytest.mark.timeout(600)
 def test_killed_again_and_again_under_load(
     start_relay: StartRelay, writer: OutboxWriter, reader: EffectReader, request: pytest.FixtureRequest
 ) -> None:
     """After many kills of whichever relay works, every row is there once and in order."""
-    kills = 50 if request.config.getoption("--chaos-long", default=False) else 10
+    kills = 50 if request.config.getoption("--chaos-long") else 10
     moments = random.Random(20)
     relays = [start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="1"), start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="1")]
     with Load(writer, rows=40):
