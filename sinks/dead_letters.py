@@ -66,9 +66,6 @@ class DeadLetters:
     def between(self) -> None:
         """Nothing is to be done between batches."""
 
-    def measured(self, lags: dict[int, int]) -> None:
-        """Dead letters are rare: what waits of them is not shown."""
-
 
 def row_of(message: Message, topic: str) -> QuarantinedRow:
     """The row of one dead letter; headers that cannot be read leave their columns empty."""

@@ -14,6 +14,7 @@ from confluent_kafka import Message
 from sinks import migrations
 from sinks.errors import CountDiffers, LedgerBroken, NumbersTaken, TooManyQuarantined
 from sinks.fence import Fence, TopicRange
+from sinks.first_records import FirstRecords
 from sinks.installed import check_topic
 from sinks.membership import Membership
 from sinks.status import Status
@@ -62,9 +63,6 @@ class Work(Protocol):
     def between(self) -> None:
         """What is to be done now and then; called after each turn."""
 
-    def measured(self, lags: dict[int, int]) -> None:
-        """Takes the number of records that wait, by partition."""
-
 
 class Loop:
     """Runs the work on one topic until `stop` is set; to be run on one thread.
@@ -75,6 +73,8 @@ class Loop:
         group_id: the consumer group.
         make_work: makes the work on a new connection; the second argument is the topic's id.
         batch_rows: most records a batch.
+        on_fence_lost: called when another worker owned a partition.
+        on_lag: takes the number of records that wait by partition, every few seconds, whatever else fails.
     """
 
     def __init__(
@@ -90,14 +90,18 @@ class Loop:
         *,
         batch_rows: int,
         on_fence_lost: Callable[[], None],
+        on_lag: Callable[[dict[int, int]], None],
     ) -> None:
         self._name, self._settings, self._topic, self._group_id = name, settings, topic, group_id
-        self._make_work, self._batch_rows, self._on_fence_lost = make_work, batch_rows, on_fence_lost
+        self._make_work, self._batch_rows = make_work, batch_rows
+        self._on_fence_lost, self._on_lag = on_fence_lost, on_lag
         self._status, self._stop, self._clock = status, stop, clock
         self._connection: Connection | None = None
         self._work: Work | None = None
         self._member: Membership | None = None
         self._failures = 0
+        self._positions: dict[int, int] = {}
+        self._first = FirstRecords(settings.kafka, topic)
         self._measured_at = self._taken_at = clock.monotonic_seconds()
         status.trouble(name, "start", "starting")
 
@@ -139,7 +143,10 @@ class Loop:
             if messages:
                 work.apply(messages)
             work.between()
-        self._measure(work, member)
+        self._note_positions(work)
+        lags = self._measure(member)
+        if any(lags.values()) and self._clock.monotonic_seconds() - self._taken_at > STALL_SECONDS:
+            raise KafkaUnavailable(f"{self._topic}: records wait and none came for {STALL_SECONDS:g} s; reading anew")
         self._well()
 
     def _connect(self) -> Work:
@@ -158,10 +165,12 @@ class Loop:
         )
         with self._status.asking_database(self._name):
             work.claim(partitions, {number: TopicRange(*ends) for number, ends in found.items()})
-        for number in partitions:
-            member.start(number, work.fence.positions[number].next_offset)
-        self._taken_at = self._clock.monotonic_seconds()
+        self._note_positions(work)
         positions = {number: work.fence.positions[number].next_offset for number in partitions}
+        for number, offset in positions.items():
+            self._first.expect(number, offset)
+            member.start(number, offset)
+        self._taken_at = self._clock.monotonic_seconds()
         _log.info("claimed", loop=self._name, positions=positions)
 
     def _gather(self, member: Membership) -> list[Message]:
@@ -176,23 +185,25 @@ class Loop:
                 break
             messages += more
         self._taken_at = self._clock.monotonic_seconds()
-        return [message for message in messages if message.partition() in member.started]
+        messages = [message for message in messages if message.partition() in member.started]
+        self._first.check(messages)
+        return messages
 
-    def _measure(self, work: Work, member: Membership) -> None:
-        """Tells how much waits; raises KafkaUnavailable when work waits and the client gives out nothing."""
+    def _note_positions(self, work: Work) -> None:
+        """Remembers them for the display of lag, which goes on while the database is away."""
+        self._positions.update({number: position.next_offset for number, position in work.fence.positions.items()})
+
+    def _measure(self, member: Membership) -> dict[int, int]:
+        """How much waits by partition, every few seconds, else nothing; raises KafkaUnavailable."""
         now = self._clock.monotonic_seconds()
         if now - self._measured_at < MEASURE_SECONDS:
-            return
+            return {}
         self._measured_at = now
-        lags = {}
-        for number in sorted(member.started):
-            position = work.fence.positions.get(number)
-            if position is not None:
-                lags[number] = max(0, member.watermarks(number)[1] - position.next_offset)
-        work.measured(lags)
-        member.show_progress({number: work.fence.positions[number].next_offset for number in lags})
-        if any(lags.values()) and now - self._taken_at > STALL_SECONDS:
-            raise KafkaUnavailable(f"{self._topic}: records wait and none came for {STALL_SECONDS:g} s; reading anew")
+        assigned = {number: self._positions[number] for number in member.assigned if number in self._positions}
+        lags = {number: max(0, member.watermarks(number)[1] - offset) for number, offset in assigned.items()}
+        self._on_lag(lags)
+        member.show_progress(assigned)
+        return lags
 
     def _well(self) -> None:
         self._failures = 0
@@ -247,6 +258,7 @@ class Loop:
                 continue
             try:
                 self._member.take(1, min(left, IDLE_SECONDS))
+                self._measure(self._member)
             except (KafkaUnavailable, PositionLost) as failure:
                 _log.debug("while waiting", loop=self._name, reason=str(failure))
                 self._stop.wait(min(left, IDLE_SECONDS))

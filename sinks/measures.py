@@ -18,15 +18,15 @@ class Measures:
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics, self._clock = metrics, clock
-        self._newest_seconds: float | None = None
+        self._taken_seconds = self._done_seconds = clock.now().timestamp()
         self._shown: set[int] = set()
         self._behind = False
 
     def taken(self, messages: Sequence[Message]) -> None:
-        """Notes how old the records are that are being worked on: their age is the lag until they are applied."""
+        """Notes how old the records are that are being worked on: what waits behind them is not older."""
         stamps = [stamp / 1000 for kind, stamp in (m.timestamp() for m in messages) if kind != TIMESTAMP_NOT_AVAILABLE]
         if stamps:
-            self._newest_seconds = max(stamps)
+            self._taken_seconds = min(stamps)
             self._behind = True
 
     def batch(self, result: BatchResult, events: int, seconds: float) -> None:
@@ -56,13 +56,18 @@ class Measures:
             self._metrics.gauge("tallyhook_sink_lag_events", partition=str(number)).set(events)
         self._shown = set(lags)
         self._behind = any(lags.values())
+        if not self._behind:
+            self._done_seconds = self._clock.now().timestamp()
 
     def show_age(self) -> None:
-        """Shows the age of the oldest record that waits: at most that of the newest one that was taken."""
+        """Shows the age of the oldest record that waits.
+
+        It is not older than the ones that were taken last, and came after the moment when nothing waited.
+        """
         age = 0.0
-        if self._behind and self._newest_seconds is not None:
-            age = max(0.0, self._clock.now().timestamp() - self._newest_seconds)
-        self._metrics.gauge("tallyhook_sink_lag_seconds").set(age)
+        if self._behind:
+            age = self._clock.now().timestamp() - max(self._taken_seconds, self._done_seconds)
+        self._metrics.gauge("tallyhook_sink_lag_seconds").set(max(0.0, age))
 
     def waiting(self, parked: Sequence[Waiting], quarantined_open: int) -> None:
         """Shows what waits for a correlation and what waits for a person."""

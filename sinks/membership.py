@@ -59,6 +59,11 @@ class Membership:
             [topic], on_assign=self._assigned, on_revoke=self._taken_away, on_lost=self._taken_away
         )
 
+    @property
+    def assigned(self) -> set[int]:
+        """Every partition that the group gave to this member."""
+        return self.unclaimed | self.started
+
     def take(self, limit: int, wait_seconds: float) -> list[Message]:
         """At most `limit` records of started partitions; serves the group's callbacks meanwhile.
 
@@ -149,8 +154,11 @@ class Membership:
         _log.info("taken away", topic=self.topic, partitions=sorted(numbers))
 
     def _pause(self, partitions: set[int]) -> None:
-        if partitions:
+        try:
             self._consumer.pause([TopicPartition(self.topic, number) for number in sorted(partitions)])
+        except KafkaException as failure:
+            # Pausing only saves traffic: records of partitions that are not started are never given out.
+            _log.debug("not paused", topic=self.topic, reason=failure.args[0].str())
 
     def _judge(self, error: KafkaError, partition: int | None) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  the code has no public name

@@ -81,9 +81,5 @@ class StateChanges:
             waiting = self._applier.parking.count(sorted(self.fence.positions))
             self._measures.waiting(waiting, row[0] if row is not None else 0)
 
-    def measured(self, lags: dict[int, int]) -> None:
-        """Shows how many records wait."""
-        self._measures.lag(lags)
-
     def _note(self, result: BatchResult, events: int, began: float) -> None:
         self._measures.batch(result, events, self._clock.monotonic_seconds() - began)

@@ -115,6 +115,7 @@ class Sink:
             self._clock,
             batch_rows=settings.sink.batch_rows or settings.profile.batch_rows,
             on_fence_lost=self._measures.fence_lost,
+            on_lag=self._measures.lag,
         )
         dead_letters = Loop(
             "dead-letters",
@@ -127,6 +128,7 @@ class Sink:
             self._clock,
             batch_rows=DEAD_LETTER_ROWS,
             on_fence_lost=self._measures.fence_lost,
+            on_lag=lambda _: None,  # dead letters are rare: what waits of them is not shown
         )
         correlations = CorrelationConsumer(settings, self.status, self.stop)
         return {

@@ -5,7 +5,7 @@ import gc
 import signal
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -34,6 +34,10 @@ COMMIT_SECONDS = 1.0
 PROBE_TIMEOUT_SECONDS = 5.0
 FIRST_ANSWER_SECONDS = 30.0
 STOP_SECONDS = 60.0
+QUEUE_EVENTS = 4096
+"""Fetched and not yet judged; more than a batch, so that fetching goes on while a batch awaits its confirmations."""
+LINGER_MS = 1
+"""A batch is handed to librdkafka in one go and then awaited: more patience would only be time lost, twice a batch."""
 GC_THRESHOLDS = (50_000, 20, 100)
 """A batch makes tens of thousands of objects that live until its ack; Python's own thresholds would walk over them
 again and again, which takes a quarter of the worker's time."""
@@ -73,43 +77,13 @@ def build_app(
         clock: for the day an object was last touched.
         end: ends the process; called from any thread.
     """
-    installation, stream, profile = settings.installation, settings.stream, settings.profile
+    installation, stream = settings.installation, settings.stream
     names = TopicNames(installation.topic_prefix)
-    rocksdb = stream.store == "rocksdb"
-    stream.data_dir.mkdir(parents=True, exist_ok=True)
-    most_events = stream.batch_events or profile.stream_batch_events
-    app = RepairedApp(
-        installation.group_id("streams"),
-        commit_notes={names.events: commit_note(topic_id)},
-        fetch_min_bytes=profile.fetch_min_bytes,
-        on_position_lost=end,
-        broker=broker_urls(settings.kafka),
-        broker_credentials=broker_credentials(settings.kafka),
-        broker_session_timeout=stream.session_timeout_seconds,
-        broker_heartbeat_interval=stream.session_timeout_seconds / 3,
-        # Others must not wait longer for a slow member than their watchdogs do.
-        broker_rebalance_timeout=max(stream.session_timeout_seconds, stream.stall_seconds * 2 / 3),
-        # A request lost in a dead broker holds everything for so long; Faust wants it above the session's.
-        broker_request_timeout=max(settings.kafka.request_timeout_seconds, stream.session_timeout_seconds + 1),
-        broker_commit_interval=COMMIT_SECONDS,
-        broker_max_poll_records=2000,
-        consumer_auto_offset_reset="earliest",
-        store="rocksdb://" if rocksdb else "memory://",
-        datadir=str(stream.data_dir),
-        key_serializer="raw",
-        value_serializer="raw",
-        topic_replication_factor=stream.replication,
-        topic_partitions=installation.partitions,
-        topic_disable_leader=True,
-        table_standby_replicas=0,
-        stream_wait_empty=True,  # a stop or a rebalance waits for the batch in flight
-        stream_buffer_maxsize=2 * most_events,
-        web_enabled=False,
-        autodiscover=False,
-    )
+    most_events = stream.batch_events or settings.profile.stream_batch_events
+    app = _faust_app(settings, {names.events: commit_note(topic_id)}, most_events, end)
     publisher = Publisher(
         settings.kafka,
-        linger_ms=profile.linger_ms,
+        linger_ms=LINGER_MS,
         delivery_timeout_seconds=stream.delivery_timeout_seconds,
         most_body_bytes=settings.ingress.max_body_bytes,
         on_failure=end,
@@ -119,7 +93,7 @@ def build_app(
         partitions=installation.partitions,
         key_type=bytes,
         value_type=bytes,
-        options=dict(ROCKSDB_OPTIONS) if rocksdb else None,
+        options=dict(ROCKSDB_OPTIONS) if stream.store == "rocksdb" else None,
     )
     planner = Planner(names, livemode=installation.livemode)
     guardian = Guardian(planner, ObjectTable(table), publisher, clock or SystemClock(), metrics)
@@ -135,6 +109,40 @@ def build_app(
     source = app.topic(names.events, key_type=bytes, value_type=bytes, partitions=installation.partitions)
     app.agent(source, name=f"{installation.topic_prefix}.guard", concurrency=1)(guard)
     return StreamApp(app, FaustView(app, names.events, lambda: guardian.batches), publisher)
+
+
+def _faust_app(settings: Settings, notes: Mapping[str, str], most_events: int, end: Callable[[str], NoReturn]) -> Any:
+    installation, stream = settings.installation, settings.stream
+    stream.data_dir.mkdir(parents=True, exist_ok=True)
+    return RepairedApp(
+        installation.group_id("streams"),
+        commit_notes=notes,
+        fetch_min_bytes=settings.profile.fetch_min_bytes,
+        on_position_lost=end,
+        broker=broker_urls(settings.kafka),
+        broker_credentials=broker_credentials(settings.kafka),
+        broker_session_timeout=stream.session_timeout_seconds,
+        broker_heartbeat_interval=stream.session_timeout_seconds / 3,
+        # Others must not wait longer for a slow member than their watchdogs do.
+        broker_rebalance_timeout=max(stream.session_timeout_seconds, stream.stall_seconds * 2 / 3),
+        # A request lost in a dead broker holds everything for so long; Faust wants it above the session's.
+        broker_request_timeout=max(settings.kafka.request_timeout_seconds, stream.session_timeout_seconds + 1),
+        broker_commit_interval=COMMIT_SECONDS,
+        broker_max_poll_records=2000,
+        consumer_auto_offset_reset="earliest",
+        store="rocksdb://" if stream.store == "rocksdb" else "memory://",
+        datadir=str(stream.data_dir),
+        key_serializer="raw",
+        value_serializer="raw",
+        topic_replication_factor=stream.replication,
+        topic_partitions=installation.partitions,
+        topic_disable_leader=True,
+        table_standby_replicas=0,
+        stream_wait_empty=True,  # a stop or a rebalance waits for the batch in flight
+        stream_buffer_maxsize=max(QUEUE_EVENTS, 2 * most_events),
+        web_enabled=False,
+        autodiscover=False,
+    )
 
 
 def run(settings: Settings) -> int:

@@ -291,8 +291,7 @@ def forget_with_partition(store: Any, key: bytes, partition: int) -> None:
 def coordination_ended(app: Any) -> bool:
     """Whether aiokafka's group coordination is over though the app is not stopping.
 
-    It logs "Unexpected error in coordinator routine" and never joins again; nobody else notices. Seen when a bootstrap
-    met a fenced broker, which answers with no brokers at all.
+    It never joins again and nobody else notices. Seen when a bootstrap met a fenced broker, which names no brokers.
     """
     try:
         task = app.consumer._thread._consumer._coordinator._coordination_task

@@ -61,7 +61,8 @@ class Positions:
         self._admin = AdminClient(client_config(kafka) | {"log_level": 2})
         # It never subscribes, so it is no member. The admin client's list_consumer_group_offsets is no way out: it ends
         # the process with SIGSEGV when the group's coordinator is not known yet (librdkafka 2.16).
-        self._reader = plain_reader(kafka, **{"group.id": group, "log_level": 2})
+        options: dict[str, Any] = {"group.id": group, "log_level": 2}
+        self._reader = plain_reader(kafka, **options)
         self._names, self._group, self._timeout_seconds = names, group, timeout_seconds
 
     def check_topics(self, partitions: int) -> str:
@@ -115,17 +116,12 @@ class Positions:
                     raise KafkaException(tp.error)
         except KafkaException as failure:
             raise KafkaUnavailable(f"positions of {self._names.events}: {failure.args[0].str()}") from failure
-        found = {}
-        for number in partitions:
-            tp = committed.get(number)
-            known = tp is not None and tp.offset >= 0
-            found[number] = Position(
-                lows[number],
-                highs[number],
-                tp.offset if tp is not None and known else None,
-                (tp.metadata or "") if tp is not None and known else "",
-            )
-        return found
+        return {
+            number: Position(lows[number], highs[number], tp.offset, tp.metadata or "")
+            if tp.offset >= 0  # librdkafka's word for no commit is a negative one
+            else Position(lows[number], highs[number], None, "")
+            for number, tp in committed.items()
+        }
 
     def _offsets(self, tps: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
         answer = self._admin.list_offsets(dict.fromkeys(tps, spec), request_timeout=self._timeout_seconds)

@@ -19,6 +19,7 @@ def configure(component: str, level: str = "info", style: LogFormat = "json") ->
     """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
+        _Component(component),  # a processor and no context variable: those stay behind when a thread starts
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
@@ -44,8 +45,17 @@ def configure(component: str, level: str = "info", style: LogFormat = "json") ->
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=True,
     )
-    structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(component=component)
+
+
+class _Component:
+    """Writes the process's name into each record, whichever thread it comes from."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, _logger: object, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        event["component"] = self._name
+        return event
 
 
 def logger(name: str) -> structlog.stdlib.BoundLogger:

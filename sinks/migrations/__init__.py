@@ -1,6 +1,7 @@
 """Migrations of the installation's schema; the revisions are plain SQL files that a DBA can read and run."""
 
 import io
+import threading
 from pathlib import Path
 
 import psycopg
@@ -18,10 +19,14 @@ HEAD = "0001"
 """The revision this program works with; a test holds it to the newest file."""
 
 
+_one_context = threading.Lock()
+"""Alembic keeps its context in the process, so that two threads must not migrate at once; processes may."""
+
+
 def upgrade(database: DatabaseSettings, installation: Installation, revision: str = "head") -> tuple[str | None, str]:
     """Brings the schema to a revision; gives the one before and the one after. Safe to call twice at once."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: _plain(database), poolclass=pool.NullPool)
-    with engine.connect() as connection:
+    with _one_context, engine.connect() as connection:
         before = _current(connection, installation)
         command.upgrade(_config(installation, connection), revision)
         connection.commit()
@@ -38,7 +43,8 @@ def render(installation: Installation, server_version: int) -> str:
     out = io.StringIO()
     config = _config(installation, None, output=out)
     config.attributes["server_version"] = server_version
-    command.upgrade(config, "head", sql=True)
+    with _one_context:
+        command.upgrade(config, "head", sql=True)
     return out.getvalue()
 
 
@@ -55,7 +61,8 @@ def check(connection: Connection, installation: Installation) -> None:
     found = str(row[0]) if row else "none"
     if found != HEAD:
         raise SchemaMismatch(
-            f"schema {installation.schema_name} stands at revision {found}, this program needs {HEAD}: run `tallyhook migrate`"
+            f"schema {installation.schema_name} stands at revision {found}, this program needs {HEAD}:"
+            " run `tallyhook migrate`"
             + ("" if found < HEAD or found == "none" else " of the newer version, or deploy the newer program")
         )
 
@@ -91,4 +98,6 @@ def _current(connection: EngineConnection, installation: Installation) -> str | 
     ).scalar_one()
     if not found:
         return None
-    return connection.exec_driver_sql(f'SELECT version_num FROM "{installation.schema_name}".alembic_version').scalar()
+    # The schema's name passed the setting's pattern: lower-case letters, digits and underscores.
+    statement = f'SELECT version_num FROM "{installation.schema_name}".alembic_version'  # noqa: S608
+    return connection.exec_driver_sql(statement).scalar()

@@ -1,6 +1,7 @@
 """An event as bytes, and the ways in which one can be unfit: each fault breaks one rule only."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 Json = dict[str, Any]
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def encode(event: Json, fault: Fault | None, *, escapes: bool) -> tuple[bytes, b
         fault.spoil(event)
     text = json.dumps(event, ensure_ascii=escapes, separators=None if escapes else (",", ":"))
     # A lone surrogate exists only as an escape: there are no bytes for it.
-    body = "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text).encode()
+    body = LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
     if fault is not None and fault.scramble is not None:
         body = fault.scramble(body)
     return body, event["livemode"]

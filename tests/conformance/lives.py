@@ -68,6 +68,20 @@ REJECTIONS: tuple[object, ...] = (
 )
 
 
+CODES = (ABSENT, None, "by_user", "")
+COMMON_MEMBERS: tuple[tuple[str, Sequence[object]], ...] = (
+    ("is_terminal", (ABSENT, True, False, None)),
+    ("fee_breakdown", BREAKDOWNS),
+    ("balance_transaction_id", (ABSENT, None, "btxn_1")),
+    ("clearing_available_at", (ABSENT, None, *DATES)),
+    ("metadata", (ABSENT, {"order_id": "not ours", "user_id": "not ours"}, [], None)),
+)
+AMOUNTS = st.tuples(
+    st.sampled_from((500_000, 1, 12_345)), st.sampled_from((0, -5_000, 10_000)), st.sampled_from((0, 1, 50, 100))
+)
+"""Ordered, how much more or less was transferred (satang), and the fee in hundredths of what was received."""
+
+
 def claims() -> st.SearchStrategy[list[Claim]]:
     """One to three claims that the deposits of a world share, so that they also meet each other's."""
     return st.lists(
@@ -91,37 +105,12 @@ def claims() -> st.SearchStrategy[list[Claim]]:
 
 
 @st.composite
-def snapshots(draw: st.DrawFn, pool: Sequence[Claim]) -> list[Json]:
-    """The snapshots of one deposit, oldest first: a life of the contract, or statuses in any order."""
-    statuses = draw(st.sampled_from(LIVES) | st.lists(st.sampled_from(STATUSES), min_size=1, max_size=6).map(tuple))
-    money = draw(_money())
-    flags = st.sampled_from((None, *pool, *pool))
-    flag = draw(flags)
-    told = []
-    for status in statuses:
-        # A snapshot may tell another amount than the one before: the debit must not follow it.
-        money = draw(_money()) if draw(CHANGES) else money
-        flag = (
-            draw(st.none() | st.sampled_from(list(pool)))
-            if draw(st.sampled_from((False, False, False, True)))
-            else flag
-        )
-        snapshot = {"status": status, **draw(_members(status))}
-        if status in ("settled", "reversed") or draw(st.booleans()):
-            snapshot |= money
-        if flag is not None:
-            snapshot["overpayment"] = dict(sorted(flag.items(), reverse=draw(st.booleans())))
-        told.append(snapshot)
-    return told
-
-
-@st.composite
 def _money(draw: st.DrawFn) -> Json:
     """Five amounts that keep the money rule: exact, partial or overpaid, with any fee."""
-    ordered = draw(st.sampled_from((500_000, 1, 12_345)))
-    transferred = draw(st.sampled_from((ordered, 1, ordered + 10_000)))
+    ordered, surplus, share = draw(AMOUNTS)
+    transferred = max(1, ordered + surplus)
     received = min(ordered, transferred)
-    fee = draw(st.integers(0, received))
+    fee = received * share // 100
     return {
         "ordered_amount_minor": ordered,
         "transferred_amount_minor": transferred,
@@ -131,24 +120,44 @@ def _money(draw: st.DrawFn) -> Json:
     }
 
 
+def _members(*special: tuple[str, Sequence[object]]) -> st.SearchStrategy[Json]:
+    """What a snapshot has beside status and amounts; absent members are left out."""
+    choices = (*COMMON_MEMBERS, *special)
+    return st.fixed_dictionaries({name: st.sampled_from(values) for name, values in choices}).map(
+        lambda members: {name: value for name, value in members.items() if value is not ABSENT}
+    )
+
+
+ENDED = _members(("late_slip_accepted_until", (ABSENT, None, *DATES)), ("cancel_reason_code", CODES))
+PAID = _members(("partial", (ABSENT, True, False, "true", 1, None)))
+MEMBERS = {
+    "settled": PAID,
+    "reversed": PAID,
+    "expired": ENDED,
+    "canceled": ENDED,
+    "under_review": _members(("review", REVIEWS)),
+    "rejected": _members(("rejection", REJECTIONS)),
+}
+OTHER_MEMBERS = _members()
+MONEY = _money()
+ANY_STATUSES = st.lists(st.sampled_from(STATUSES), min_size=1, max_size=6).map(tuple)
+STATUSES_OF_A_LIFE = st.one_of(st.sampled_from(LIVES), ANY_STATUSES)
+
+
 @st.composite
-def _members(draw: st.DrawFn, status: str) -> Json:
-    """What a snapshot of this status has beside the amounts; absent members are left out."""
-    dates = st.sampled_from((ABSENT, None, *DATES))
-    members = {
-        "is_terminal": draw(st.sampled_from((ABSENT, True, False, None))),
-        "fee_breakdown": draw(st.sampled_from(BREAKDOWNS)),
-        "balance_transaction_id": draw(st.sampled_from((ABSENT, None, "btxn_1"))),
-        "clearing_available_at": draw(dates),
-        "metadata": draw(st.sampled_from((ABSENT, {"order_id": "not ours", "user_id": "not ours"}, [], None))),
-    }
-    if status in ("settled", "reversed"):
-        members["partial"] = draw(st.sampled_from((ABSENT, True, False, "true", 1, None)))
-    if status in ("expired", "canceled"):
-        members["late_slip_accepted_until"] = draw(dates)
-        members["cancel_reason_code"] = draw(st.sampled_from((ABSENT, None, "by_user", "")))
-    if status == "under_review":
-        members["review"] = draw(st.sampled_from(REVIEWS))
-    if status == "rejected":
-        members["rejection"] = draw(st.sampled_from(REJECTIONS))
-    return {name: value for name, value in members.items() if value is not ABSENT}
+def snapshots(draw: st.DrawFn, pool: Sequence[Claim]) -> list[Json]:
+    """The snapshots of one deposit, oldest first: a life of the contract, or statuses in any order."""
+    flags = st.sampled_from((None, *pool, *pool))
+    money, flag = draw(MONEY), draw(flags)
+    told = []
+    for status in draw(STATUSES_OF_A_LIFE):
+        # A snapshot may tell another amount than the one before: the debit must not follow it.
+        money = draw(MONEY) if draw(CHANGES) else money
+        flag = draw(flags) if draw(CHANGES) else flag
+        snapshot = {"status": status, **draw(MEMBERS.get(status, OTHER_MEMBERS))}
+        if status in ("settled", "reversed") or draw(CHANGES):
+            snapshot |= money
+        if flag is not None:
+            snapshot["overpayment"] = dict(sorted(flag.items(), reverse=draw(CHANGES)))
+        told.append(snapshot)
+    return told

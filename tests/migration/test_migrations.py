@@ -1,5 +1,8 @@
 """The schema: made once, whoever asks and how often, and the same by hand."""
 
+import os
+import subprocess
+import sys
 import threading
 import uuid
 from collections.abc import Iterator
@@ -56,8 +59,10 @@ def test_twice_is_once(database_settings: DatabaseSettings, installation: Instal
     migrations.check(connection, installation)
 
 
-def test_four_at_once(database_settings: DatabaseSettings, installation: Installation, connection: Connection) -> None:
-    """One does the work, the others wait for it; none fails."""
+def test_four_threads_at_once(
+    database_settings: DatabaseSettings, installation: Installation, connection: Connection
+) -> None:
+    """One does the work, the others find it done; none fails."""
     outcomes: list[object] = []
 
     def upgrade() -> None:
@@ -72,6 +77,23 @@ def test_four_at_once(database_settings: DatabaseSettings, installation: Install
     for thread in threads:
         thread.join()
     assert outcomes == [migrations.HEAD] * 4
+    migrations.check(connection, installation)
+
+
+def test_four_processes_at_once(database_url: str, installation: Installation, connection: Connection) -> None:
+    """The same for processes, which wait for each other in the database."""
+    program = (
+        "from sinks.migrations import upgrade; from tallyhook.settings import load; s = load();"
+        " print(upgrade(s.database, s.installation)[1])"
+    )
+    environment = os.environ | {
+        "TALLYHOOK_DATABASE_URL": database_url,
+        "TALLYHOOK_TOPIC_PREFIX": installation.topic_prefix,
+        "TALLYHOOK_SCHEMA": installation.schema_name,
+    }
+    command = [sys.executable, "-c", program]
+    started = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    assert [process.communicate(timeout=60)[0].strip() for process in started] == [migrations.HEAD] * 4
     migrations.check(connection, installation)
 
 

@@ -55,7 +55,7 @@ class EffectReader:
         return sorted(found, key=lambda effect: (effect.topic, effect.partition, effect.offset))
 
     def seqs(self) -> dict[int, list[int]]:
-        """The seqs by partition over all topics, sorted; every topic alone must have them in rising order."""
+        """The seqs by partition over all topics, sorted; fails at once on a double or a topic out of order."""
         found: dict[int, list[int]] = {partition: [] for partition in range(self._settings.installation.partitions)}
         by_topic: dict[tuple[str, int], list[int]] = defaultdict(list)
         for effect in self.committed():
@@ -64,7 +64,10 @@ class EffectReader:
             found[effect.partition].append(effect.seq)
         for (topic, partition), seqs in by_topic.items():
             assert seqs == sorted(seqs), f"{topic}, partition {partition}: not in the order of the outbox"
-        return {partition: sorted(seqs) for partition, seqs in found.items()}
+        for partition, seqs in found.items():
+            seqs.sort()
+            assert len(set(seqs)) == len(seqs), f"partition {partition}: sent twice"
+        return found
 
     def has(self, expected: dict[int, list[int]]) -> bool:
         """Whether these seqs are there, each once; false while Kafka does not answer."""
