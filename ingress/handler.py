@@ -14,6 +14,10 @@ class Handler(Protocol):
         """An answer that needs no body, or None: then the request has entered, and `left` must follow."""
         ...
 
+    def max_body_bytes(self, head: Head) -> int:
+        """How large the body of a request may be that has entered; counted while it is read."""
+        ...
+
     def answer(self, request: Request) -> Awaitable[Response]:
         """The answer to a request that has entered; `left` must follow all the same."""
         ...

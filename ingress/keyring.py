@@ -1,96 +1,13 @@
-"""The gateway's public keys, and how they are read again without a restart."""
+"""The keys of one endpoint, and how they are read again without a restart."""
 
-import hashlib
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from nacl.bindings import crypto_core_ed25519_is_valid_point
-from nacl.signing import VerifyKey
+from ingress import key_file
+from ingress.public_keys import KeyringError, PublicKey, parse_key, unique
 
-from ingress import strict_base64
-from tallyhook.errors import SettingsError
-
-KEY_BYTES = 32
-MAX_FILE_BYTES = 65_536
-MAX_KEYS = 64
-_PREFIX = "whpk_"
-_ID = re.compile(r"^[A-Za-z0-9._-]{1,64}$")
-
-
-class KeyringError(SettingsError):
-    """A text is no keyring; the message names the line and never repeats a key."""
-
-
-@dataclass(frozen=True, slots=True)
-class PublicKey:
-    """One key that may vouch for a request.
-
-    Args:
-        id: the given id, or the first 16 hex digits of the SHA-256 of the key.
-        key: Ed25519 (RFC 8032).
-    """
-
-    id: str
-    key: VerifyKey
-
-
-def fingerprint(public: bytes) -> str:
-    """A key's id where none was given."""
-    return hashlib.sha256(public).hexdigest()[:16]
-
-
-def parse_key(entry: str, place: str) -> PublicKey:
-    """Reads `[id=]whpk_<base64 of 32 bytes>`; raises KeyringError that names `place`."""
-    # Base64 ends in '=', so only what stands before the prefix can be an id.
-    head, found, encoded = entry.partition(_PREFIX)
-    if not found:
-        raise KeyringError(f"{place}: a key starts with {_PREFIX}")
-    if head and (not head.endswith("=") or not _ID.match(head[:-1])):
-        raise KeyringError(f"{place}: an id is 1 to 64 letters, digits, '.', '_' or '-', then '='")
-    public = strict_base64.decode(encoded.encode("utf-8", "replace"))
-    if public is None or len(public) != KEY_BYTES:
-        raise KeyringError(f"{place}: after {_PREFIX} comes the base64 of exactly {KEY_BYTES} bytes")
-    if not crypto_core_ed25519_is_valid_point(public):
-        raise KeyringError(f"{place}: not a point of the curve's main group; a forger could sign for it")
-    return PublicKey(head[:-1] or fingerprint(public), VerifyKey(public))
-
-
-def parse(entries: Sequence[tuple[str, str]]) -> tuple[PublicKey, ...]:
-    """Reads (place, entry) pairs; raises KeyringError for a bad one, a repeated one or too many."""
-    if len(entries) > MAX_KEYS:
-        raise KeyringError(f"{len(entries)} keys are given: at most {MAX_KEYS} are tried for each signature")
-    keys: dict[bytes, PublicKey] = {}
-    ids: set[str] = set()
-    for place, entry in entries:
-        key = parse_key(entry, place)
-        known = keys.get(bytes(key.key))
-        if known is not None and known.id == key.id:
-            continue
-        if known is not None or key.id in ids:
-            raise KeyringError(f"{place}: the key or its id {key.id} is given twice")
-        keys[bytes(key.key)] = key
-        ids.add(key.id)
-    return tuple(keys.values())
-
-
-def file_entries(content: bytes, path: Path) -> list[tuple[str, str]]:
-    """The entries of a keyring file, one a line; `#` starts a comment line. Raises KeyringError."""
-    if len(content) > MAX_FILE_BYTES:
-        raise KeyringError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
-    try:
-        lines = content.decode("utf-8").splitlines()
-    except UnicodeDecodeError:
-        raise KeyringError(f"{path}: not UTF-8 text") from None
-    entries = [
-        (f"{path}, line {number}", line.strip())
-        for number, line in enumerate(lines, start=1)
-        if line.strip() and not line.strip().startswith("#")
-    ]
-    if not entries:
-        raise KeyringError(f"{path}: holds no key")
-    return entries
+LISTED = "TALLYHOOK_INGRESS_PUBLIC_KEYS"
+FILE = "TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE"
 
 
 class Keyring:
@@ -101,55 +18,57 @@ class Keyring:
 
     Args:
         listed: keys with commas between them (TALLYHOOK_INGRESS_PUBLIC_KEYS).
-        path: file of keys (TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE).
+        path: file of keys.
+        place: what names the file, for messages.
 
     Raises:
         KeyringError: no key at all, or one that cannot be used.
     """
 
-    def __init__(self, listed: str | None, path: Path | None) -> None:
-        self._listed = [
-            (f"TALLYHOOK_INGRESS_PUBLIC_KEYS, key {number}", entry.strip())
+    def __init__(self, listed: str | None, path: Path | None, place: str = FILE) -> None:
+        entries = [
+            (f"{LISTED}, key {number}", entry.strip())
             for number, entry in enumerate((listed or "").split(","), start=1)
             if entry.strip()
         ]
-        self._path = path
-        self._content = b""
+        self._listed = [(named, parse_key(entry, named)) for named, entry in entries]
+        self._path, self._place = path, place
         self._tried: bytes | None = None
         if path is not None:
-            self._content = self._tried = self._read(path)
-        elif not self._listed:
+            self._tried = key_file.read(path, place)
+            self._keys = self._parse(self._tried, path)
+        elif self._listed:
+            self._keys = unique(self._listed)
+        else:
             raise KeyringError(
-                "no public key is set: give TALLYHOOK_INGRESS_PUBLIC_KEYS or TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE "
+                f"no public key is set: give {LISTED}, {FILE} or TALLYHOOK_INGRESS_ENDPOINTS_FILE "
                 "(`tallyhook keys generate` makes a pair for tests)"
             )
-        self._keys = self._parse(self._content)
 
     @property
     def keys(self) -> tuple[PublicKey, ...]:
-        """The active keys, in the order in which they are tried."""
+        """All keys, also those whose window has not begun or is over."""
         return self._keys
+
+    def valid_at(self, now: datetime) -> tuple[PublicKey, ...]:
+        """The keys that vouch at this moment."""
+        return tuple(key for key in self._keys if key.valid_at(now))
 
     def reload(self) -> bool:
         """Reads the file again; true when the keys changed. Raises KeyringError once for each unusable content."""
         if self._path is None:
             return False
-        content = self._read(self._path)
+        try:
+            content = key_file.read(self._path, self._place)
+        except KeyringError:
+            self._tried = None
+            raise
         if content == self._tried:
             return False
         self._tried = content
-        keys = self._parse(content)
-        changed = [key.id for key in keys] != [key.id for key in self._keys] or keys != self._keys
-        self._content, self._keys = content, keys
+        keys = self._parse(content, self._path)
+        changed, self._keys = keys != self._keys, keys
         return changed
 
-    def _parse(self, content: bytes) -> tuple[PublicKey, ...]:
-        return parse(self._listed + (file_entries(content, self._path) if self._path is not None else []))
-
-    def _read(self, path: Path) -> bytes:
-        try:
-            with path.open("rb") as source:
-                return source.read(MAX_FILE_BYTES + 1)
-        except OSError as failure:
-            self._tried = None
-            raise KeyringError(f"TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE={path}: {failure.strerror}") from None
+    def _parse(self, content: bytes, path: Path) -> tuple[PublicKey, ...]:
+        return unique(self._listed + key_file.parse(content, path))

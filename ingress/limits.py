@@ -1,4 +1,7 @@
-"""The bounds of one connection: what a sender may make the door hold, and for how long."""
+"""The bounds of one connection: what a sender may make the door hold, and for how long.
+
+How large a body may be is the endpoint's to say.
+"""
 
 from dataclasses import dataclass
 
@@ -10,7 +13,6 @@ class Limits:
     Args:
         max_headers: header lines of one request.
         max_header_bytes: request line and headers together.
-        max_body_bytes: one body, counted while it is read.
         head_timeout_seconds: from a request's first byte, or from the connection's start, to the end of its headers.
         body_timeout_seconds: from the end of the headers to the end of the body.
         idle_timeout_seconds: a kept connection without a request, or one that does not read its answers.
@@ -22,7 +24,6 @@ class Limits:
 
     max_headers: int
     max_header_bytes: int
-    max_body_bytes: int
     body_timeout_seconds: float
     head_timeout_seconds: float = 10.0
     idle_timeout_seconds: float = 75.0

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from ingress.envelope import BadEnvelope, Envelope, Fields, is_number, is_text
 from ingress.messages import Request
-from schemas.headers import WEBHOOK_HEADERS, EventHeaders, Header
+from ingress.schemes import Vouched
+from schemas.headers import EventHeaders, Header
 from schemas.reasons import Reason
 
 _TRACEPARENT = re.compile(rb"^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$")
@@ -27,9 +28,23 @@ class Record:
     reason: Reason | None = None
 
 
-def event_record(
-    topic: str, request: Request, envelope: Envelope, *, source: str, received_at: str, key_id: str
-) -> Record:
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A verified request, with what the door adds to it.
+
+    Args:
+        vouched: who vouches for it.
+        proof_headers: names of the headers that prove it, in lower case.
+        received_at: when it was whole (RFC 3339, UTC).
+    """
+
+    request: Request
+    vouched: Vouched
+    proof_headers: Sequence[str]
+    received_at: str
+
+
+def event_record(topic: str, receipt: Receipt, envelope: Envelope, *, source: str) -> Record:
     """The event's bytes as they were signed, under its object's id."""
     headers = EventHeaders(
         id=envelope.id,
@@ -43,25 +58,23 @@ def event_record(
         merchant=envelope.merchant,
         sequence=envelope.sequence,
         livemode=envelope.livemode,
-        received_at=received_at,
+        received_at=receipt.received_at,
         origin="webhook",
-        key_id=key_id,
+        key_id=receipt.vouched.key.id,
     ).encode()
-    headers += carried_headers(request)
-    return Record(topic, envelope.object_id.encode(), request.body, headers)
+    headers += carried_headers(receipt)
+    return Record(topic, envelope.object_id.encode(), receipt.request.body, headers)
 
 
-def dead_letter(
-    topic: str, request: Request, bad: BadEnvelope, *, received_at: str, key_id: str, max_id_bytes: int
-) -> Record:
+def dead_letter(topic: str, receipt: Receipt, bad: BadEnvelope, *, max_id_bytes: int) -> Record:
     """The same bytes with the reason, under the object's id, else the event's, else no key."""
     headers: list[Header] = [
         ("ce_stage", "ingress"),
         ("ce_reason", bad.reason),
         ("ce_detail", bad.detail),
-        ("ce_receivedat", received_at),
+        ("ce_receivedat", receipt.received_at),
         ("ce_origin", "webhook"),
-        ("ce_keyid", key_id),
+        ("ce_keyid", receipt.vouched.key.id),
     ]
     fields = bad.fields
     texts = {"ce_id": fields.id, "ce_type": fields.type, "ce_merchant": fields.merchant, "ce_subject": fields.object_id}
@@ -70,17 +83,18 @@ def dead_letter(
         headers.append(("ce_sequence", str(fields.sequence)))
     if isinstance(fields.livemode, bool):
         headers.append(("ce_livemode", "true" if fields.livemode else "false"))
-    headers += carried_headers(request)
+    headers += carried_headers(receipt)
     key = next((value.encode() for value in (fields.object_id, fields.id) if is_text(value, max_id_bytes)), None)
-    return Record(topic, key, request.body, headers, bad.reason)
+    return Record(topic, key, receipt.request.body, headers, bad.reason)
 
 
-def carried_headers(request: Request) -> list[Header]:
-    """The webhook's own headers, and traceparent where it is one (W3C Trace Context, section 3.2)."""
+def carried_headers(receipt: Receipt) -> list[Header]:
+    """The headers that prove the request, and traceparent where it is one (W3C Trace Context, section 3.2)."""
+    head = receipt.request.head
     carried: list[Header] = []
-    for name in WEBHOOK_HEADERS:
-        carried += [(name, value) for value in request.head.all(name.encode())]
-    traces = request.head.all(b"traceparent")
+    for name in receipt.proof_headers:
+        carried += [(name, value) for value in head.all(name.encode("ascii"))]
+    traces = head.all(b"traceparent")
     if len(traces) == 1 and _TRACEPARENT.match(traces[0]):
         carried.append(("traceparent", traces[0]))
     return carried

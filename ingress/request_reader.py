@@ -127,16 +127,17 @@ class RequestReader:
             self._early = early
             return
         self._head, self._entered = head, True
-        if lengths and int(lengths[0]) > self._limits.max_body_bytes:
-            raise Refused("body_too_large", f"Content-Length {int(lengths[0])}, allowed {self._limits.max_body_bytes}")
+        self._max_body_bytes = self._handler.max_body_bytes(head)
+        if lengths and int(lengths[0]) > self._max_body_bytes:
+            raise Refused("body_too_large", f"Content-Length {int(lengths[0])}, allowed {self._max_body_bytes}")
         if [value.lower() for value in head.all(b"expect")] == [b"100-continue"]:
             self._ask_for_body()
 
     def on_body(self, piece: bytes) -> None:
         """A piece of the body."""
         self._body_bytes += len(piece)
-        if self._body_bytes > self._limits.max_body_bytes:
-            raise Refused("body_too_large", f"more than {self._limits.max_body_bytes} bytes")
+        if self._body_bytes > self._max_body_bytes:
+            raise Refused("body_too_large", f"more than {self._max_body_bytes} bytes")
         self._body.append(piece)
 
     def on_message_complete(self) -> None:
@@ -200,7 +201,7 @@ class RequestReader:
         self._raw_bytes += count
         if self.phase == "head" and self._raw_bytes > self._limits.max_header_bytes + _SLACK_BYTES:
             raise Refused("headers_too_large", "a header line without an end")
-        if self.phase == "body" and self._raw_bytes > self._limits.max_body_bytes * _FRAMING_FACTOR + _SLACK_BYTES:
+        if self.phase == "body" and self._raw_bytes > self._max_body_bytes * _FRAMING_FACTOR + _SLACK_BYTES:
             raise Refused("malformed", "a body that is mostly chunk framing")
 
     def _clear(self) -> None:
@@ -210,7 +211,7 @@ class RequestReader:
         self._head = self._early = None
         self._entered = False
         self._plain_head = b""
-        self._head_bytes = self._body_bytes = self._raw_bytes = 0
+        self._head_bytes = self._body_bytes = self._raw_bytes = self._max_body_bytes = 0
 
 
 def path_of(target: bytes) -> str:

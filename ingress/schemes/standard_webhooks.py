@@ -6,15 +6,16 @@ the last holds entries `v1a,<base64>` separated by spaces, over `{id}.{timestamp
 
 import re
 from collections.abc import Sequence
-
-from nacl.exceptions import BadSignatureError
+from datetime import datetime
 
 from ingress import strict_base64
-from ingress.keyring import PublicKey
-from ingress.messages import Head, Request
-from ingress.refusals import RefusalReason, Refused
+from ingress.messages import Request
+from ingress.public_keys import PublicKey
+from ingress.refusals import Refused
+from ingress.schemes import Vouched
+from ingress.schemes.signatures import SIGNATURE_BYTES, only, vouching_key
+from schemas.headers import WEBHOOK_HEADERS
 
-SIGNATURE_BYTES = 64
 _TAG = b"v1a,"
 _ID = re.compile(rb"^[\x21-\x7e]+$")
 _TIMESTAMP = re.compile(rb"^[0-9]{1,12}$")
@@ -22,7 +23,7 @@ _SIGNATURES = re.compile(rb"^[\x20-\x7e]+$")
 
 
 class StandardWebhooks:
-    """Verifies one request against the active keys.
+    """Verifies one request against the keys.
 
     Args:
         tolerance_seconds: largest allowed distance of webhook-timestamp from now, both ways.
@@ -35,28 +36,33 @@ class StandardWebhooks:
         self._max_signatures = max_signatures
         self._max_id_bytes = max_id_bytes
 
-    def verify(self, request: Request, keys: Sequence[PublicKey], now_seconds: float) -> str:
-        """The id of the key that vouches for the request; raises Refused.
+    @property
+    def headers(self) -> Sequence[str]:
+        """All three: without id and timestamp the signature cannot be checked again."""
+        return WEBHOOK_HEADERS
+
+    def verify(self, request: Request, keys: Sequence[PublicKey], now: datetime) -> Vouched:
+        """Who vouches for the request, with its webhook-id; raises Refused.
 
         The age is judged last, so that reason `timestamp` always means an authentic request.
         """
-        message_id = _only(request.head, b"webhook-id", "id")
+        message_id = only(request.head, "webhook-id", "id")
         if len(message_id) > self._max_id_bytes or not _ID.match(message_id):
             raise Refused("id", "webhook-id is too long or has characters that are not printable ASCII")
-        timestamp = _only(request.head, b"webhook-timestamp", "timestamp_malformed")
+        timestamp = only(request.head, "webhook-timestamp", "timestamp_malformed")
         if not _TIMESTAMP.match(timestamp):
             raise Refused("timestamp_malformed", "webhook-timestamp is not a number of seconds")
-        signatures = self._signatures(_only(request.head, b"webhook-signature", "signature"))
+        signatures = self._signatures(only(request.head, "webhook-signature", "signature"))
         signed = b".".join((message_id, timestamp, request.body))
-        key_id = _vouching(signed, signatures, keys)
-        distance_seconds = now_seconds - int(timestamp)
+        key = vouching_key(signed, signatures, keys, now)
+        distance_seconds = now.timestamp() - int(timestamp)
         if abs(distance_seconds) > self._tolerance_seconds:
             raise Refused(
                 "timestamp",
-                f"authentic by key {key_id}, but webhook-timestamp is {distance_seconds:.0f} s old; "
-                f"allowed are {self._tolerance_seconds:g} s both ways (TALLYHOOK_INGRESS_TOLERANCE_SECONDS)",
+                f"authentic by key {key.id}, but webhook-timestamp is {distance_seconds:.0f} s old; allowed are "
+                f"{self._tolerance_seconds:g} s both ways (tolerance_seconds, TALLYHOOK_INGRESS_TOLERANCE_SECONDS)",
             )
-        return key_id
+        return Vouched(key, message_id.decode("ascii"))
 
     def _signatures(self, value: bytes) -> list[bytes]:
         if not _SIGNATURES.match(value):
@@ -70,21 +76,3 @@ class StandardWebhooks:
         if not usable:
             raise Refused("signature", "no v1a entry is the base64 of 64 bytes")
         return usable
-
-
-def _only(head: Head, name: bytes, reason: RefusalReason) -> bytes:
-    values = head.all(name)
-    if len(values) != 1:
-        raise Refused(reason, f"{name.decode()} is {'repeated' if values else 'missing'}")
-    return values[0]
-
-
-def _vouching(signed: bytes, signatures: Sequence[bytes], keys: Sequence[PublicKey]) -> str:
-    for signature in signatures:
-        for key in keys:
-            try:
-                key.key.verify(signed, signature)
-            except BadSignatureError:
-                continue
-            return key.id
-    raise Refused("signature", f"none of {len(signatures)} signatures fits one of {len(keys)} keys")

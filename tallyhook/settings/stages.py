@@ -20,12 +20,19 @@ class IngressSettings(Component):
         None, description="gateway's public keys, `whpk_...`, with commas; the key ids are their fingerprints"
     )
     public_keys_file: Path | None = Field(
-        None, description="file of public keys, one a line, `[id=]whpk_...`; read again when it changes"
+        None,
+        description="file of public keys, one a line, `[id=]whpk_...`, or TOML tables `[[key]]`; read again when it "
+        "changes",
+    )
+    endpoints_file: Path | None = Field(
+        None,
+        description="TOML file of endpoints, `[[endpoint]]`, beside the one that these variables describe; "
+        "read at the start",
     )
     merchant_id: str | None = Field(
         None,
         max_length=512,
-        description="account.merchant_id this endpoint takes; unset: the first checks none",
+        description="account.merchant_id this endpoint takes; unset: any",
     )
     tolerance_seconds: int = Field(
         300,

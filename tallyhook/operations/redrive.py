@@ -1,0 +1,221 @@
+"""Redrive: what was set aside goes to `events` once more, and the sink alone decides what comes of it.
+
+Doing it twice, or dying in the middle, does nothing more than doing it once: each delivery goes through inbox and
+version guard, and a row is closed in the transaction that applies its event.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from schemas.topics import TopicNames
+from tallyhook import kafka
+from tallyhook.clock import Clock
+from tallyhook.errors import KafkaUnavailable, TopicMismatch
+from tallyhook.operations.quarantine import NEWEST, Quarantine, QuarantinedEvent, Stored, Wanted, after
+from tallyhook.operations.repair import Redriven, Repair, Unusable
+from tallyhook.postgres import Connection, Queries
+from tallyhook.settings import Settings
+
+PAGE_ROWS = 100
+CHUNK_BYTES = 4 << 20
+"""Most bytes of bodies in memory, one body at least."""
+DELIVERY_TIMEOUT_SECONDS = 30.0
+_OVERHEAD_BYTES = 65_536
+_POLL_SECONDS = 0.1
+
+Fate = Literal["would be sent", "sent", "unusable", "in the inbox", "closed meanwhile", "not confirmed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one row.
+
+    Args:
+        fate: `sent` means that Kafka has it; what the sink decides is seen in the row's state.
+        why: empty unless it was not sent.
+    """
+
+    event: QuarantinedEvent
+    fate: Fate
+    why: str = ""
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to be done for this row by hand."""
+        return self.fate in ("would be sent", "sent", "closed meanwhile")
+
+
+class Redrive:
+    """One run of redrive.
+
+    Args:
+        connection: autocommit, used by nobody else meanwhile.
+        wanted: which rows; those that are set aside after the run began do not belong to it.
+        rate_per_second: most records a second.
+    """
+
+    def __init__(
+        self, connection: Connection, settings: Settings, wanted: Wanted, *, rate_per_second: float, clock: Clock
+    ) -> None:
+        schema = settings.installation.schema_name
+        self._connection, self._settings, self._clock = connection, settings, clock
+        self._quarantine = Quarantine(connection, schema)
+        self._queries = Queries("tallyhook.operations", "redrive.sql", schema)
+        self._repair = Repair(settings)
+        self._events = TopicNames(settings.installation.topic_prefix).events
+        self._pause_seconds = 1.0 / rate_per_second
+        self._due_seconds = 0.0
+        self.total, newest = self._quarantine.measure(wanted)
+        self._wanted = after(wanted, wanted.after)
+        self._upto = min(newest, wanted.upto)
+
+    def look(self, limit: int) -> Iterator[Outcome]:
+        """What would become of each row; changes nothing and does not ask Kafka."""
+        for chunk in self._chunks(limit):
+            for row, made in self._judge(chunk):
+                yield made if isinstance(made, Outcome) else Outcome(row.event, "would be sent")
+
+    def run(self, limit: int) -> Iterator[Outcome]:
+        """Sends the rows, oldest first, at most `limit`; each outcome is told once it is known.
+
+        Raises:
+            KafkaUnavailable, TopicMismatch: before anything was sent.
+        """
+        client = self._open()
+        for chunk in self._chunks(limit):
+            yield from self._send(client, self._judge(chunk))
+
+    def _chunks(self, limit: int) -> Iterator[list[Stored]]:
+        """The rows with their bytes, so few at a time that these stay within bounds."""
+        wanted, left = self._wanted, limit
+        while left > 0:
+            page = self._quarantine.find(_upto(wanted, self._upto), min(PAGE_ROWS, left))
+            if not page:
+                return
+            left -= len(page)
+            wanted = after(wanted, page[-1].id)
+            for part in _parts(page):
+                yield self._quarantine.load(part)
+
+    def _judge(self, rows: Sequence[Stored]) -> list[tuple[Stored, Redriven | Outcome]]:
+        made = [(row, self._repair.record(row)) for row in rows]
+        ids = [record.event_id for _, record in made if isinstance(record, Redriven)]
+        found = self._connection.execute(self._queries["in_inbox"], (ids,)).fetchall() if ids else []
+        inbox = {event_id: (object_id, version) for event_id, object_id, version in found}
+        return [(row, _judged(row.event, record, inbox)) for row, record in made]
+
+    def _send(self, client: Producer, judged: Sequence[tuple[Stored, Redriven | Outcome]]) -> Iterator[Outcome]:
+        records = {row.event.id: made for row, made in judged if isinstance(made, Redriven)}
+        begun = self._begin(records)
+        failures: dict[int, str] = {}
+        for row_id in begun:
+            self._produce(client, row_id, records[row_id], failures)
+        client.flush(DELIVERY_TIMEOUT_SECONDS + 1)
+        for row, made in judged:
+            if isinstance(made, Outcome):
+                yield made
+            elif row.event.id not in begun:
+                yield Outcome(row.event, "closed meanwhile", "somebody closed it a moment ago")
+            elif failure := failures[row.event.id]:
+                yield Outcome(row.event, "not confirmed", failure)
+            else:
+                yield Outcome(row.event, "sent")
+
+    def _begin(self, records: dict[int, Redriven]) -> list[int]:
+        """Counts the attempt; gives the rows that are still to be sent, in order."""
+        if not records:
+            return []
+        parameters: dict[str, Any] = {
+            "ids": list(records),
+            "event_ids": [record.event_id for record in records.values()],
+            "object_ids": [record.object_id for record in records.values()],
+            "states": list(self._wanted.states or ()),
+        }
+        return sorted(row[0] for row in self._connection.execute(self._queries["begin_attempt"], parameters).fetchall())
+
+    def _produce(self, client: Producer, row_id: int, record: Redriven, failures: dict[int, str]) -> None:
+        failures[row_id] = f"no confirmation within {DELIVERY_TIMEOUT_SECONDS:g} s"
+
+        def reported(error: KafkaError | None, _: Message) -> None:
+            failures[row_id] = "" if error is None else error.str()
+
+        self._wait_for_turn(client)
+        deadline = self._clock.monotonic_seconds() + DELIVERY_TIMEOUT_SECONDS
+        while True:
+            try:
+                client.produce(
+                    self._events, record.value, record.key, headers=record.headers, on_delivery=reported
+                )
+            except BufferError:
+                if self._clock.monotonic_seconds() > deadline:
+                    return
+                client.poll(_POLL_SECONDS)
+            except KafkaException as failure:
+                failures[row_id] = failure.args[0].str()
+                return
+            else:
+                return
+
+    def _wait_for_turn(self, client: Producer) -> None:
+        now = self._clock.monotonic_seconds()
+        self._due_seconds = max(self._due_seconds, now)
+        while (left := self._due_seconds - now) > 0:
+            client.poll(min(left, _POLL_SECONDS))
+            now = self._clock.monotonic_seconds()
+        self._due_seconds += self._pause_seconds
+
+    def _open(self) -> Producer:
+        """A producer, once the topic is there and has the partitions that keys were placed by."""
+        limit_bytes = self._settings.ingress.max_body_bytes + _OVERHEAD_BYTES
+        client = kafka.producer(
+            self._settings.kafka,
+            linger_ms=5,
+            delivery_timeout_seconds=DELIVERY_TIMEOUT_SECONDS,
+            on_fatal=lambda _: None,  # Each record's report says it too.
+            extra={"message.max.bytes": max(1_000_000, limit_bytes)},
+        )
+        timeout_seconds = self._settings.kafka.request_timeout_seconds
+        try:
+            found = client.list_topics(self._events, timeout=timeout_seconds).topics[self._events]
+        except KafkaException as failure:
+            raise KafkaUnavailable(f"Kafka does not answer: {failure.args[0].str()}") from failure
+        if found.error is not None:
+            raise TopicMismatch(f"topic {self._events}: {found.error.str()}; see `tallyhook topics show`")
+        partitions = self._settings.installation.partitions
+        if len(found.partitions) != partitions:
+            raise TopicMismatch(
+                f"topic {self._events} has {len(found.partitions)} partitions, TALLYHOOK_PARTITIONS says {partitions}:"
+                " a key would go to another partition than before"
+            )
+        return client
+
+
+def _judged(
+    event: QuarantinedEvent, record: Redriven | Unusable, inbox: dict[str, tuple[str, int | None]]
+) -> Redriven | Outcome:
+    if isinstance(record, Unusable):
+        return Outcome(event, "unusable", record.why)
+    known = inbox.get(record.event_id)
+    if known is None:
+        return record
+    if known == (record.object_id, record.version):
+        why = "another delivery of this event was taken; close this row with `tallyhook quarantine resolve --accept`"
+    else:
+        why = f"its id was taken by an event of {known[0]}, so it would be set aside again; ask the gateway"
+    return Outcome(event, "in the inbox", why)
+
+
+def _parts(page: Sequence[QuarantinedEvent]) -> Iterator[list[QuarantinedEvent]]:
+    part: list[QuarantinedEvent] = []
+    held_bytes = 0
+    for event in page:
+        if part and held_bytes + event.body_bytes > CHUNK_BYTES:
+            yield part
+            part, held_bytes = [], 0
+        part.append(event)
+        held_bytes += event.body_bytes
+    yield part
