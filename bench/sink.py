@@ -80,7 +80,7 @@ class _Sink:
     """The sink's own batch path: decoding, deciding, one transaction a batch."""
 
     def __init__(self, connection: Connection, installation: Installation, batch_rows: int) -> None:
-        self.measured = Measured(f"sink, batches of {batch_rows:,}")
+        self.measured = Measured(f"sink, {batch_rows:,} a batch")
         self._applier = Applier(connection, installation)
         self._applier.claim(range(PARTITIONS))
         self._batch_rows = batch_rows
@@ -155,8 +155,8 @@ def run(
                 sink.take(live[number * each : (number + 1) * each])
             reference.take(live[number * share : (number + 1) * share])
             contenders: list[_Contender] = [*sinks, reference]
-            rates = ", ".join(f"{one.measured.name} {one.measured.rounds[-1]:,.0f}/s" for one in contenders)
-            report(f"round {number + 1} of {rounds}: {rates}")
+            rates = ", ".join(f"{one.measured.rounds[-1]:,.0f}" for one in contenders)
+            report(f"round {number + 1} of {rounds}, events/s in the order of the table: {rates}")
         result = SinkBenchResult(tuple(sink.measured for sink in sinks), reference.measured)
     for line in _table(result, work):
         report(line)
@@ -173,14 +173,12 @@ def _table(result: SinkBenchResult, work: Workload) -> Iterator[str]:
         )
     for measured in result.sinks:
         steps = ", ".join(f"{step} {1e6 * spent / measured.events:.1f}" for step, spent in measured.seconds.items())
-        yield f"{measured.name}, microseconds an event: {steps}"
+        yield f"{measured.name}, us an event: {steps}"
     size = statistics.mean(len(event.body) for event in work.deliveries)
     distinct = len({event.event_id for event in work.deliveries})
     repeated = 1 - distinct / len(work.deliveries)
-    yield (
-        f"one connection each; {size:,.0f} bytes an event, {repeated:.0%} of the deliveries repeated,"
-        f" {_late_share(work.deliveries):.0%} late; {HISTORY_EVENTS:,} deliveries of history"
-    )
+    yield f"one connection each, {HISTORY_EVENTS:,} deliveries of history; {size:,.0f} bytes an event,"
+    yield f"{repeated:.0%} of the deliveries repeated, {_late_share(work.deliveries):.0%} late"
 
 
 def _late_share(deliveries: Sequence[BenchEvent]) -> float:

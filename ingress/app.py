@@ -3,12 +3,12 @@
 import asyncio
 import resource
 import signal
-from collections.abc import Sequence
 
 from ingress.door import Door
-from ingress.endpoints import Endpoint, from_settings
+from ingress.endpoint_settings import read_endpoints
+from ingress.endpoints import by_path
 from ingress.kafka_watch import KafkaWatch
-from ingress.keyring import KeyringError
+from ingress.key_watch import KeyWatch
 from ingress.limits import Limits
 from ingress.server import Server
 from tallyhook import kafka, logs
@@ -47,27 +47,27 @@ class _Process:
         kafka.client_config(settings.kafka)  # refuses a missing bootstrap before anything listens
         self._settings = settings
         self._metrics = Metrics()
-        endpoints = from_settings(settings.ingress)
-        self._endpoints: Sequence[Endpoint] = tuple(
-            {id(endpoint): endpoint for endpoint in endpoints.values()}.values()
-        )
+        clock = SystemClock()
+        self._endpoints = read_endpoints(settings.ingress)
         self._door = Door(
-            endpoints,
+            by_path(self._endpoints),
             settings.installation,
             max_in_flight=settings.ingress.max_in_flight,
             metrics=self._metrics,
-            clock=SystemClock(),
+            clock=clock,
             not_ready=self._not_ready,
             not_live=self._not_live,
         )
-        self._watch = KafkaWatch(settings, self._door, self._on_fatal)
+        self._watch = KafkaWatch(settings, self._door, self._endpoints, self._on_fatal)
+        self._keys = KeyWatch(
+            self._endpoints, reload_seconds=settings.ingress.key_reload_seconds, metrics=self._metrics, clock=clock
+        )
         wanted = settings.ingress.max_in_flight + _SPARE_CONNECTIONS
         self._server = Server(
             self._door,
             Limits(
                 max_headers=settings.ingress.max_headers,
                 max_header_bytes=settings.ingress.max_header_bytes,
-                max_body_bytes=settings.ingress.max_body_bytes,
                 body_timeout_seconds=settings.ingress.body_timeout_seconds,
             ),
             max_connections=_allow_files(wanted + _OTHER_FILES) - _OTHER_FILES,
@@ -82,10 +82,10 @@ class _Process:
         self._stop = loop.create_future()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._finish, 0)
-        self._show_keys()
+        self._show_endpoints()
         port = await self._server.start(self._settings.ingress.host, self._settings.ingress.port)
         _log.info("listening", host=self._settings.ingress.host, port=port)
-        tasks = [loop.create_task(self._watch.run()), loop.create_task(self._reload_keys())]
+        tasks = [loop.create_task(self._watch.run()), loop.create_task(self._keys.run())]
         for task in tasks:
             task.add_done_callback(self._task_ended)
         try:
@@ -137,27 +137,16 @@ class _Process:
     def _not_live(self) -> list[str]:
         return [self._fatal] if self._fatal is not None else []
 
-    async def _reload_keys(self) -> None:
-        while True:
-            await asyncio.sleep(self._settings.ingress.key_reload_seconds)
-            for endpoint in self._endpoints:
-                await self._reload(endpoint)
-
-    async def _reload(self, endpoint: Endpoint) -> None:
-        try:
-            changed = await asyncio.to_thread(endpoint.keyring.reload)
-        except KeyringError as failure:
-            _log.warning("the keys stay as they were", endpoint=endpoint.name, reason=str(failure))
-            self._metrics.counter("tallyhook_ingress_key_reloads_total", outcome="failed").inc()
-            return
-        if changed:
-            self._metrics.counter("tallyhook_ingress_key_reloads_total", outcome="changed").inc()
-            self._show_keys()
-
-    def _show_keys(self) -> None:
-        self._metrics.gauge("tallyhook_ingress_keys").set(sum(len(e.keyring.keys) for e in self._endpoints))
+    def _show_endpoints(self) -> None:
         for endpoint in self._endpoints:
-            _log.info("keys", endpoint=endpoint.name, ids=[key.id for key in endpoint.keyring.keys])
+            _log.info(
+                "endpoint",
+                paths=endpoint.paths,
+                scheme=endpoint.scheme_name,
+                merchant=endpoint.merchant,
+                max_body_bytes=endpoint.max_body_bytes,
+            )
+        self._keys.show()
 
 
 def _allow_files(wanted: int) -> int:

@@ -1,16 +1,16 @@
 """The door: from a request to its answer. 2xx is said only of bytes that Kafka has confirmed."""
 
 from collections.abc import Callable, Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 
 import orjson
 
 from ingress.endpoints import Endpoint
-from ingress.envelope import BadEnvelope, read
+from ingress.envelope import BadEnvelope, Envelope, read
 from ingress.messages import ACCEPTED, Head, Request, Response
 from ingress.publisher import NotConfirmed, Publisher
 from ingress.quiet_log import QuietLog
-from ingress.records import Record, dead_letter, event_record, fields_of
+from ingress.records import Receipt, Record, dead_letter, event_record, fields_of
 from ingress.refusals import REFUSAL_REASONS, RefusalReason, Refused, response_of
 from schemas.topics import TopicNames
 from tallyhook import logs
@@ -31,6 +31,11 @@ class Door:
         max_in_flight: requests at once; further ones are told to come again.
         not_ready: why `/readyz` says 503; empty when all is well.
         not_live: why `/livez` says 503.
+
+    Attributes:
+        publisher: None while Kafka has not answered, or a topic's record limit has changed.
+        topic_body_bytes: largest body that every topic takes.
+        takes_test_events: whether the topic for `livemode: false` exists.
     """
 
     def __init__(
@@ -53,7 +58,7 @@ class Door:
         self._in_flight = 0
         self.publisher: Publisher | None = None
         self.takes_test_events = False
-        self.max_body_bytes = 0
+        self.topic_body_bytes = 0
         self.shutting_down = False
         self._pages: dict[str, Callable[[], Response]] = {
             "/livez": lambda: _health(self._not_live()),
@@ -87,6 +92,10 @@ class Door:
         self._in_flight += 1
         return None
 
+    def max_body_bytes(self, head: Head) -> int:
+        """The endpoint's limit, or less where a topic takes only smaller records."""
+        return min(self._endpoints[head.path].max_body_bytes, self.topic_body_bytes)
+
     def left(self) -> None:
         """A request that was let in is over."""
         self._in_flight -= 1
@@ -100,48 +109,60 @@ class Door:
         endpoint, publisher = self._endpoints[request.head.path], self.publisher
         if publisher is None:
             return self._refuse("starting", "Kafka has not answered yet")
-        if len(request.body) > self.max_body_bytes:
-            return self._refuse("body_too_large", f"{len(request.body)} bytes; the topics take {self.max_body_bytes}")
+        if len(request.body) > self.topic_body_bytes:
+            return self._refuse("body_too_large", f"{len(request.body)} bytes; the topics take {self.topic_body_bytes}")
+        now = self._clock.now()
         try:
-            key_id = endpoint.scheme.verify(request, endpoint.keyring.keys, self._clock.now().timestamp())
+            record = self._record(self._receipt(request, endpoint, now), endpoint)
         except Refused as refusal:
             return self._refuse(refusal.reason, refusal.detail, endpoint=endpoint.name)
-        record = self._record(request, endpoint, key_id)
         began_at = self._clock.monotonic_seconds()
         try:
             await publisher.publish(record)
         except NotConfirmed as failure:
-            return self._refuse("not_confirmed", str(failure), topic=record.topic)
+            return self._refuse("not_confirmed", str(failure), topic=record.topic, message_id=record.message_id)
         self._publish_seconds.observe(self._clock.monotonic_seconds() - began_at)
         self._accepted.inc()
         if record.reason is not None:
             self._metrics.counter("tallyhook_ingress_dead_lettered_total", reason=record.reason).inc()
         return ACCEPTED
 
-    def _record(self, request: Request, endpoint: Endpoint, key_id: str) -> Record:
-        received_at = self._clock.now().astimezone(UTC).isoformat().replace("+00:00", "Z")
+    def _receipt(self, request: Request, endpoint: Endpoint, now: datetime) -> Receipt:
+        vouched = endpoint.scheme.verify(request, endpoint.keyring.keys, now)
+        received_at = now.astimezone(UTC).isoformat().replace("+00:00", "Z")
+        return Receipt(request, vouched, endpoint.scheme.headers, received_at)
+
+    def _record(self, receipt: Receipt, endpoint: Endpoint) -> Record:
+        """Where the bytes go; raises Refused for what a key for tests cannot vouch for."""
         try:
-            envelope = read(request.body, max_id_bytes=endpoint.max_id_bytes)
-            if endpoint.merchant is not None and envelope.merchant != endpoint.merchant:
-                detail = f"account.merchant_id is not the merchant of endpoint {endpoint.name}"
-                raise BadEnvelope("envelope_merchant", detail, fields_of(envelope))
-            if envelope.livemode == self._livemode:
-                topic = self._names.events
-            elif not envelope.livemode and self.takes_test_events:
-                topic = self._test_events
-            else:
-                raise BadEnvelope("wrong_livemode", self._mode_detail(envelope.livemode), fields_of(envelope))
+            envelope = read(receipt.request.body, max_id_bytes=endpoint.max_id_bytes)
         except BadEnvelope as bad:
-            self._quiet.info("dead letter", reason=bad.reason, detail=bad.detail, endpoint=endpoint.name)
-            return dead_letter(
-                self._names.dead_letters,
-                request,
-                bad,
-                received_at=received_at,
-                key_id=key_id,
-                max_id_bytes=endpoint.max_id_bytes,
-            )
-        return event_record(topic, request, envelope, source=endpoint.source, received_at=received_at, key_id=key_id)
+            return self._dead_letter(receipt, bad, endpoint)
+        _demand_live_key(receipt, envelope.livemode)
+        try:
+            topic = self._topic(envelope, endpoint)
+        except BadEnvelope as bad:
+            return self._dead_letter(receipt, bad, endpoint)
+        return event_record(topic, receipt, envelope, source=endpoint.source)
+
+    def _topic(self, envelope: Envelope, endpoint: Endpoint) -> str:
+        """The topic of a sound envelope; raises BadEnvelope when it belongs elsewhere."""
+        if endpoint.merchant is not None and envelope.merchant != endpoint.merchant:
+            detail = f"account.merchant_id is not the merchant of endpoint {endpoint.name}"
+            raise BadEnvelope("envelope_merchant", detail, fields_of(envelope))
+        if envelope.livemode == self._livemode:
+            return self._names.events
+        if not envelope.livemode and self.takes_test_events:
+            return self._test_events
+        raise BadEnvelope("wrong_livemode", self._mode_detail(envelope.livemode), fields_of(envelope))
+
+    def _dead_letter(self, receipt: Receipt, bad: BadEnvelope, endpoint: Endpoint) -> Record:
+        _demand_live_key(receipt, bad.fields.livemode)
+        letter = dead_letter(self._names.dead_letters, receipt, bad, max_id_bytes=endpoint.max_id_bytes)
+        self._quiet.info(
+            "dead letter", reason=bad.reason, detail=bad.detail, endpoint=endpoint.name, message_id=letter.message_id
+        )
+        return letter
 
     def _mode_detail(self, livemode: bool) -> str:
         if livemode:
@@ -165,6 +186,14 @@ class Door:
         self._metrics.gauge("tallyhook_ingress_in_flight").set(self._in_flight)
         self._metrics.gauge("tallyhook_ready").set(0 if self._not_ready() else 1)
         return Response(200, self._metrics.exposition(), _TEXT)
+
+
+def _demand_live_key(receipt: Receipt, livemode: object) -> None:
+    """A key for tests vouches for what says of itself that it is a test, and for nothing else."""
+    key = receipt.vouched.key
+    if key.test_only and livemode is not False:
+        named = receipt.vouched.message_id or "it"
+        raise Refused("test_key", f"{named} is authentic by key {key.id}, which vouches for livemode false alone")
 
 
 def _health(reasons: list[str]) -> Response:

@@ -36,7 +36,10 @@ _TAKEN_HEADERS = frozenset(
 
 
 def read_endpoints(settings: IngressSettings) -> tuple[Endpoint, ...]:
-    """Every endpoint, at least one; raises SettingsError that names file, table and member, or the variable."""
+    """Every endpoint, at least one; raises SettingsError that names file, table and member, or the variable.
+
+    What a table leaves out (merchant, tolerance_seconds, max_body_bytes) is as the variables say.
+    """
     found: list[Endpoint] = []
     listed = settings.public_keys is not None or settings.public_keys_file is not None
     if listed or settings.endpoints_file is None:
@@ -99,7 +102,7 @@ def _from_table(table: Table, folder: Path, settings: IngressSettings) -> Endpoi
         scheme_name=scheme_name,
         scheme=scheme,
         keyring=keys,
-        merchant=merchant,
+        merchant=settings.merchant_id if merchant is None else merchant,
         max_body_bytes=settings.max_body_bytes if max_body_bytes is None else max_body_bytes,
         max_id_bytes=settings.max_id_bytes,
         source=settings.source,

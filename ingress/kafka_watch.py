@@ -1,14 +1,16 @@
 """Whether Kafka can be relied on now: asked for again and again, so that an idle door knows it too."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from ingress.door import Door
+from ingress.endpoints import Endpoint
 from ingress.publisher import Publisher
 from ingress.topics import RECORD_OVERHEAD_BYTES, KnownTopics, check
 from schemas.topics import TopicNames
 from tallyhook import logs
-from tallyhook.errors import KafkaUnavailable
+from tallyhook.errors import KafkaUnavailable, TopicMismatch
 from tallyhook.settings import Settings
 
 _log = logs.logger(__name__)
@@ -19,18 +21,22 @@ CHECK_TIMEOUT_SECONDS = 5.0
 SLOW_CONFIRMATION_SECONDS = 2.0
 FAILURE_ECHO_SECONDS = 5.0
 """After a record was not confirmed the door is not ready this long, unless another one is confirmed."""
-TEST_TOPIC_EVERY_PROBES = 15
+CHECK_EVERY_PROBES = 5
+"""Limits of records change seldom, and a topic that is made later is no hurry."""
 
 
 class KafkaWatch:
-    """Checks the topics, opens the door, and goes on asking whether Kafka answers.
+    """Checks the topics, opens the door, and goes on asking whether Kafka answers and the topics are as they were.
 
     Args:
+        endpoints: whose limits are told when a topic takes less.
         on_fatal: called on the loop when the publisher can never send again.
     """
 
-    def __init__(self, settings: Settings, door: Door, on_fatal: Callable[[str], None]) -> None:
-        self._settings, self._door, self._on_fatal = settings, door, on_fatal
+    def __init__(
+        self, settings: Settings, door: Door, endpoints: Sequence[Endpoint], on_fatal: Callable[[str], None]
+    ) -> None:
+        self._settings, self._door, self._endpoints, self._on_fatal = settings, door, endpoints, on_fatal
         self._trouble: str | None = "Kafka has not answered yet"
         self.publisher: Publisher | None = None
 
@@ -51,13 +57,22 @@ class KafkaWatch:
         """Never returns; raises TopicMismatch when the installation's topics are not as they must be."""
         known = await self._first_answer()
         self._open(known)
-        probes = 0
+        probes, doubted = 0, False
         while True:
             await asyncio.sleep(PROBE_EVERY_SECONDS)
             probes += 1
             await self._probe()
-            if not known.test_events and probes % TEST_TOPIC_EVERY_PROBES == 0 and self._trouble is None:
+            if self._trouble is not None or not (doubted or probes % CHECK_EVERY_PROBES == 0):
+                continue
+            try:
                 known = await self._look_again(known)
+                doubted = False
+            except TopicMismatch as mismatch:
+                if doubted:
+                    raise
+                # A broker that has just started may not know every topic yet: the second look decides.
+                _log.warning("the topics are looked at again", reason=str(mismatch))
+                doubted = True
 
     async def _first_answer(self) -> KnownTopics:
         warned = False
@@ -73,16 +88,7 @@ class KafkaWatch:
 
     def _open(self, known: KnownTopics) -> None:
         settings = self._settings
-        wanted_bytes = settings.ingress.max_body_bytes
-        self._door.max_body_bytes = min(wanted_bytes, max(0, known.record_limit_bytes - RECORD_OVERHEAD_BYTES))
-        if self._door.max_body_bytes < wanted_bytes:
-            _log.warning(
-                "bodies are limited by a topic, not by TALLYHOOK_INGRESS_MAX_BODY_BYTES",
-                topic=known.limit_of,
-                record_limit_bytes=known.record_limit_bytes,
-                max_body_bytes=self._door.max_body_bytes,
-                wanted_bytes=wanted_bytes,
-            )
+        self._note_limits(known)
         self._note_test_topic(known)
         self.publisher = Publisher(
             settings.kafka,
@@ -95,6 +101,38 @@ class KafkaWatch:
         self._door.publisher = self.publisher
         self._trouble = None
         _log.info("the topics are as they must be; webhooks are taken")
+
+    async def _open_anew(self, known: KnownTopics) -> None:
+        """Another publisher, since the old one makes batches that a topic may no longer take.
+
+        Webhooks are told to come again until the old one has nothing under way: two at once could turn the order of
+        an object's events round.
+        """
+        self._trouble = "the record limit of a topic has changed"
+        _log.info("the record limit of a topic has changed", record_limits_bytes=dict(known.record_limits_bytes))
+        old, self._door.publisher = self.publisher, None
+        if old is not None:
+            await old.wait_idle()
+            await asyncio.to_thread(old.close, self._settings.ingress.delivery_timeout_seconds)
+        self._open(known)
+
+    def _note_limits(self, known: KnownTopics) -> None:
+        self._door.topic_body_bytes = known.body_limit_bytes
+        lowered = {e.name: e.max_body_bytes for e in self._endpoints if e.max_body_bytes > known.body_limit_bytes}
+        if not known.record_limits_bytes:
+            _log.warning(
+                "the topics do not tell their record limits (is DescribeConfigs allowed?); Kafka's default is taken",
+                record_limit_bytes=known.record_limit_bytes,
+                max_body_bytes=known.body_limit_bytes,
+            )
+        if lowered:
+            _log.warning(
+                "bodies are limited by a topic, not by the endpoint's max_body_bytes",
+                record_limits_bytes=dict(known.record_limits_bytes),
+                kept_free_bytes=RECORD_OVERHEAD_BYTES,
+                max_body_bytes=known.body_limit_bytes,
+                wanted_bytes=lowered,
+            )
 
     async def _probe(self) -> None:
         publisher = self.publisher
@@ -120,7 +158,12 @@ class KafkaWatch:
             found = await self._check()
         except KafkaUnavailable:
             return known  # the next probe tells
-        self._note_test_topic(found)
+        # A limit that was not told this time is as it was.
+        found = replace(found, record_limits_bytes={**known.record_limits_bytes, **found.record_limits_bytes})
+        if found.record_limit_bytes != known.record_limit_bytes:
+            await self._open_anew(found)
+        elif found.test_events != known.test_events:
+            self._note_test_topic(found)
         return found
 
     async def _check(self) -> KnownTopics:

@@ -62,6 +62,8 @@ class Publisher:
         self._reports: list[tuple[asyncio.Future[None], KafkaError | None]] = []
         self._thread = kafka.PollThread(self._producer, after_poll=self._hand_over)
         self._unconfirmed: dict[asyncio.Future[None], float] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._queue: deque[tuple[Record, asyncio.Future[None]]] = deque()
         self._pump: asyncio.TimerHandle | None = None
         self.last_confirmed_at = self.last_failed_at = float("-inf")
@@ -85,6 +87,7 @@ class Publisher:
         """
         confirmed = self._loop.create_future()
         self._unconfirmed[confirmed] = self._loop.time()
+        self._idle.clear()
         try:
             self._enqueue(record, confirmed)
             async with asyncio.timeout(self._delivery_timeout_seconds):
@@ -97,7 +100,13 @@ class Publisher:
             raise
         finally:
             self._unconfirmed.pop(confirmed, None)
+            if not self._unconfirmed:
+                self._idle.set()
         self.last_confirmed_at = self._loop.time()
+
+    async def wait_idle(self) -> None:
+        """Returns when nobody waits for a record; each has its deadline, so this ends once no more are given."""
+        await self._idle.wait()
 
     def probe(self, topic: str, timeout_seconds: float) -> None:
         """Asks the cluster for a topic; raises KafkaUnavailable. Blocks: call it from another thread."""

@@ -18,6 +18,7 @@ class Record:
     """What goes to Kafka; records of one key keep their order.
 
     Args:
+        message_id: the webhook's id, or the event's where the scheme has none; None where neither is known.
         reason: why it is a dead letter, None for an event.
     """
 
@@ -25,6 +26,7 @@ class Record:
     key: bytes | None
     value: bytes
     headers: Sequence[Header]
+    message_id: str | None = None
     reason: Reason | None = None
 
 
@@ -63,7 +65,8 @@ def event_record(topic: str, receipt: Receipt, envelope: Envelope, *, source: st
         key_id=receipt.vouched.key.id,
     ).encode()
     headers += carried_headers(receipt)
-    return Record(topic, envelope.object_id.encode(), receipt.request.body, headers)
+    message_id = receipt.vouched.message_id or envelope.id
+    return Record(topic, envelope.object_id.encode(), receipt.request.body, headers, message_id)
 
 
 def dead_letter(topic: str, receipt: Receipt, bad: BadEnvelope, *, max_id_bytes: int) -> Record:
@@ -85,7 +88,8 @@ def dead_letter(topic: str, receipt: Receipt, bad: BadEnvelope, *, max_id_bytes:
         headers.append(("ce_livemode", "true" if fields.livemode else "false"))
     headers += carried_headers(receipt)
     key = next((value.encode() for value in (fields.object_id, fields.id) if is_text(value, max_id_bytes)), None)
-    return Record(topic, key, receipt.request.body, headers, bad.reason)
+    message_id = receipt.vouched.message_id or (fields.id if is_text(fields.id, max_id_bytes) else None)
+    return Record(topic, key, receipt.request.body, headers, message_id, bad.reason)
 
 
 def carried_headers(receipt: Receipt) -> list[Header]:

@@ -1,5 +1,7 @@
 """What the door must know of its topics before it may accept anything."""
 
+import contextlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaException
@@ -22,19 +24,27 @@ class KnownTopics:
 
     Args:
         test_events: whether the topic for `livemode: false` exists.
-        record_limit_bytes: the smallest max.message.bytes of the topics it writes to.
-        limit_of: the topic with that limit; None when the cluster did not say.
+        record_limits_bytes: max.message.bytes of each topic that will hold the bodies, the stream's output too;
+            empty when the cluster did not say.
     """
 
     test_events: bool
-    record_limit_bytes: int
-    limit_of: str | None
+    record_limits_bytes: Mapping[str, int]
+
+    @property
+    def record_limit_bytes(self) -> int:
+        """The smallest limit, Kafka's own default where none is known."""
+        return min(self.record_limits_bytes.values(), default=_DEFAULT_LIMIT_BYTES)
+
+    @property
+    def body_limit_bytes(self) -> int:
+        """The largest body that fits into a record of every topic, with key and headers."""
+        return max(0, self.record_limit_bytes - RECORD_OVERHEAD_BYTES)
 
 
 def check(settings: KafkaSettings, installation: Installation, timeout_seconds: float) -> KnownTopics:
     """Looks at the topics; raises TopicMismatch or KafkaUnavailable. Blocks."""
     names = TopicNames(installation.topic_prefix)
-    test_events = TopicNames(installation.test_prefix).events
     client = kafka.admin(settings)
     try:
         known = client.list_topics(timeout=timeout_seconds).topics
@@ -49,24 +59,20 @@ def check(settings: KafkaSettings, installation: Installation, timeout_seconds: 
             f"topic {names.events} has {found} partitions, TALLYHOOK_PARTITIONS says {installation.partitions}: "
             "`tallyhook topics apply` shows the way"
         )
-    written = [names.events, names.dead_letters] + [test_events] * (test_events in known)
-    limits = _record_limits(client, written, timeout_seconds)
-    smallest = min(limits, key=lambda name: limits[name]) if limits else None
-    return KnownTopics(
-        test_events=test_events in known,
-        record_limit_bytes=limits[smallest] if smallest else _DEFAULT_LIMIT_BYTES,
-        limit_of=smallest,
-    )
+    test_names = TopicNames(installation.test_prefix)
+    holding = (names.events, names.dead_letters, names.state_changes, test_names.events, test_names.state_changes)
+    present = [name for name in holding if name in known]
+    return KnownTopics(test_names.events in known, _record_limits(client, present, timeout_seconds))
 
 
 def _record_limits(client: AdminClient, names: list[str], timeout_seconds: float) -> dict[str, int]:
-    """max.message.bytes by topic; empty where the cluster does not let this client ask.
+    """max.message.bytes by topic, without those that the cluster does not tell this client.
 
     The caller keeps the client: its answers fail once it is gone.
     """
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    asked = client.describe_configs(resources, request_timeout=timeout_seconds)
-    try:
-        return {resource.name: int(answer.result()["max.message.bytes"].value) for resource, answer in asked.items()}
-    except KafkaException:
-        return {}
+    found = {}
+    for resource, answer in client.describe_configs(resources, request_timeout=timeout_seconds).items():
+        with contextlib.suppress(KafkaException):
+            found[resource.name] = int(answer.result()["max.message.bytes"].value)
+    return found

@@ -191,4 +191,6 @@ class Overlay:
         self.plan.set_aside.append(SetAside(arrival, refusal))
         if arrival.arrival_seq is not None and arrival.headers is not None:
             self.plan.dropped.append(arrival.headers.id)
+            # Its inbox row goes, so a copy in this very batch is judged anew, as it would be in the next one.
+            self._loaded.seen.pop(arrival.headers.id, None)
         self._window.note(quarantined=True)

@@ -64,7 +64,7 @@ _MEANINGS: dict[str, str] = {
     "tallyhook_relay_aborted_total": "Kafka transactions aborted and sent again.",
     "tallyhook_ready": "1 when the process can do its work.",
     "tallyhook_ingress_in_flight": "Requests being worked on.",
-    "tallyhook_ingress_keys": "Public keys that may vouch for a webhook.",
+    "tallyhook_ingress_keys": "Public keys that vouch for webhooks now, by endpoint.",
     "tallyhook_stream_lag_events": "Events not yet judged, by partition.",
     "tallyhook_sink_lag_events": "State changes not yet applied, by partition.",
     "tallyhook_sink_lag_seconds": "Age of the oldest state change not yet applied.",

@@ -59,7 +59,8 @@ class StandardWebhooks:
         if abs(distance_seconds) > self._tolerance_seconds:
             raise Refused(
                 "timestamp",
-                f"authentic by key {key.id}, but webhook-timestamp is {distance_seconds:.0f} s old; allowed are "
+                f"{message_id.decode('ascii')} is authentic by key {key.id}, but its webhook-timestamp is "
+                f"{distance_seconds:.0f} s old; allowed are "
                 f"{self._tolerance_seconds:g} s both ways (tolerance_seconds, TALLYHOOK_INGRESS_TOLERANCE_SECONDS)",
             )
         return Vouched(key, message_id.decode("ascii"))

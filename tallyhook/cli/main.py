@@ -5,7 +5,23 @@ import sys
 import typer
 
 from tallyhook import __version__
-from tallyhook.cli import bench, demo, explain, ingress, keys, migrate, send, settings, sign, stages, topics, up
+from tallyhook.cli import (
+    bench,
+    demo,
+    explain,
+    ingress,
+    keys,
+    migrate,
+    parked,
+    quarantine,
+    redrive,
+    send,
+    settings,
+    sign,
+    stages,
+    topics,
+    up,
+)
 from tallyhook.cli.output import errors
 from tallyhook.errors import TallyhookError
 
@@ -43,6 +59,9 @@ app.command("migrate")(migrate.migrate)
 app.add_typer(topics.app, name="topics")
 app.command("settings")(settings.settings)
 app.command("explain")(explain.explain)
+app.command("parked")(parked.parked)
+app.add_typer(quarantine.app, name="quarantine")
+app.command("redrive")(redrive.redrive)
 app.add_typer(keys.app, name="keys")
 app.command("sign")(sign.sign)
 app.command("send")(send.send)

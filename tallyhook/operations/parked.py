@@ -83,5 +83,9 @@ def find(
 
 
 def _event(row: Sequence[Any], now: datetime) -> ParkedEvent:
-    age_hours = (now - row[7]) / timedelta(hours=1)
-    return ParkedEvent(*row, age_hours=age_hours, overdue=age_hours > OVERDUE_HOURS)
+    event_id, event_type, object_id, kind, version, sequence, reason, received_at = row
+    age_hours = (now - received_at) / timedelta(hours=1)
+    overdue = age_hours > OVERDUE_HOURS
+    return ParkedEvent(
+        event_id, event_type, object_id, kind, version, sequence, reason, received_at, age_hours, overdue
+    )

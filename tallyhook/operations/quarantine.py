@@ -1,7 +1,7 @@
 """What was set aside: found, shown, and closed by hand. The bytes are never touched."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
 
@@ -181,16 +181,11 @@ class Quarantine:
                     " see `tallyhook quarantine list --state any`"
                 )
             changed = {row[0] for row in self._run("close", {"ids": wanted, "actor": actor, "note": note})}
-            after = {row[0]: Closed(*row[:1], True, *row[1:]) for row in self._run("lock", (sorted(changed),))}
+            after = {row[0]: Closed(row[0], True, *row[1:]) for row in self._run("lock", (sorted(changed),))}
         return [after.get(row_id, before[row_id]) for row_id in wanted]
 
     def _run(self, name: str, parameters: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(self._queries[name], parameters).fetchall()
-
-
-def after(wanted: Wanted, row_id: int) -> Wanted:
-    """The same conditions for the page that follows a row."""
-    return replace(wanted, after=row_id)
 
 
 def _bounded(option: str, text: str, chars_max: int) -> str:

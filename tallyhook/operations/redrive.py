@@ -4,9 +4,8 @@ Doing it twice, or dying in the middle, does nothing more than doing it once: ea
 version guard, and a row is closed in the transaction that applies its event.
 """
 
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -15,7 +14,7 @@ from schemas.topics import TopicNames
 from tallyhook import kafka
 from tallyhook.clock import Clock
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
-from tallyhook.operations.quarantine import NEWEST, Quarantine, QuarantinedEvent, Stored, Wanted, after
+from tallyhook.operations.quarantine import Quarantine, QuarantinedEvent, Stored, Wanted
 from tallyhook.operations.repair import Redriven, Repair, Unusable
 from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import Settings
@@ -70,8 +69,8 @@ class Redrive:
         self._pause_seconds = 1.0 / rate_per_second
         self._due_seconds = 0.0
         self.total, newest = self._quarantine.measure(wanted)
-        self._wanted = after(wanted, wanted.after)
-        self._upto = min(newest, wanted.upto)
+        self._wanted = replace(wanted, upto=min(newest, wanted.upto))
+        self._timed_out = False
 
     def look(self, limit: int) -> Iterator[Outcome]:
         """What would become of each row; changes nothing and does not ask Kafka."""
@@ -83,7 +82,8 @@ class Redrive:
         """Sends the rows, oldest first, at most `limit`; each outcome is told once it is known.
 
         Raises:
-            KafkaUnavailable, TopicMismatch: before anything was sent.
+            TopicMismatch: before anything was sent.
+            KafkaUnavailable: Kafka does not answer, or stopped to; what was told as sent is sent.
         """
         client = self._open()
         for chunk in self._chunks(limit):
@@ -93,11 +93,11 @@ class Redrive:
         """The rows with their bytes, so few at a time that these stay within bounds."""
         wanted, left = self._wanted, limit
         while left > 0:
-            page = self._quarantine.find(_upto(wanted, self._upto), min(PAGE_ROWS, left))
+            page = self._quarantine.find(wanted, min(PAGE_ROWS, left))
             if not page:
                 return
             left -= len(page)
-            wanted = after(wanted, page[-1].id)
+            wanted = replace(wanted, after=page[-1].id)
             for part in _parts(page):
                 yield self._quarantine.load(part)
 
@@ -114,7 +114,8 @@ class Redrive:
         failures: dict[int, str] = {}
         for row_id in begun:
             self._produce(client, row_id, records[row_id], failures)
-        client.flush(DELIVERY_TIMEOUT_SECONDS + 1)
+        if client.flush(DELIVERY_TIMEOUT_SECONDS + 1):
+            self._timed_out = True
         for row, made in judged:
             if isinstance(made, Outcome):
                 yield made
@@ -124,6 +125,11 @@ class Redrive:
                 yield Outcome(row.event, "not confirmed", failure)
             else:
                 yield Outcome(row.event, "sent")
+        if self._timed_out and begun and all(failures.values()):
+            raise KafkaUnavailable(
+                f"Kafka confirmed none of the last {len(begun)} records: run it again once the broker answers;"
+                " rows that were sent already do no harm"
+            )
 
     def _begin(self, records: dict[int, Redriven]) -> list[int]:
         """Counts the attempt; gives the rows that are still to be sent, in order."""
@@ -142,14 +148,14 @@ class Redrive:
 
         def reported(error: KafkaError | None, _: Message) -> None:
             failures[row_id] = "" if error is None else error.str()
+            if error is not None and error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001  it has no public name
+                self._timed_out = True
 
         self._wait_for_turn(client)
         deadline = self._clock.monotonic_seconds() + DELIVERY_TIMEOUT_SECONDS
         while True:
             try:
-                client.produce(
-                    self._events, record.value, record.key, headers=record.headers, on_delivery=reported
-                )
+                client.produce(self._events, record.value, record.key, headers=record.headers, on_delivery=reported)
             except BufferError:
                 if self._clock.monotonic_seconds() > deadline:
                     return

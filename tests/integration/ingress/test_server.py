@@ -11,10 +11,10 @@ from ingress.messages import ACCEPTED, Head, Request, Response
 from ingress.refusals import Refused, response_of
 from ingress.server import Server
 
+MAX_BODY_BYTES = 1000
 LIMITS = Limits(
     max_headers=64,
     max_header_bytes=16_384,
-    max_body_bytes=1000,
     body_timeout_seconds=5,
     head_timeout_seconds=0.5,
     idle_timeout_seconds=0.5,
@@ -39,6 +39,10 @@ class Handler:
         self.inside += 1
         self.entered.set()
         return None
+
+    def max_body_bytes(self, head: Head) -> int:
+        """None for any other path than the one that lets in."""
+        return MAX_BODY_BYTES if head.path == "/webhooks" else 0
 
     async def answer(self, request: Request) -> Response:
         """By the body."""

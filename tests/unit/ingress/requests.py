@@ -1,9 +1,16 @@
 """Signed requests as the door sees them."""
 
+from datetime import UTC, datetime
+
 from ingress.messages import Head, Request
 from tallyhook.gateway.signing import SigningKey
 
 NOW = 1_700_000_000
+
+
+def at(seconds: float) -> datetime:
+    """A moment, given in seconds since 1970."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def signed(key: SigningKey, body: bytes, *, message_id: str = "evt_1", timestamp: int = NOW) -> Request:

@@ -1,11 +1,13 @@
 """Keys are read strictly, and read again without losing those that work."""
 
 import base64
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from ingress.keyring import Keyring, KeyringError, parse_key
+from ingress.keyring import Keyring
+from ingress.public_keys import KeyringError, parse_key
 from tallyhook.gateway.signing import SigningKey
 
 ONE, TWO = SigningKey(bytes(32)), SigningKey(bytes(range(32)))
@@ -113,3 +115,59 @@ def test_a_missing_file_at_the_start_is_a_wrong_setting(tmp_path: Path) -> None:
     """The message names variable and path."""
     with pytest.raises(KeyringError, match=r"TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE=.*nothing"):
         Keyring(None, tmp_path / "nothing")
+
+
+def test_the_keys_that_vouch_change_with_time_alone(tmp_path: Path) -> None:
+    """The old key ends and the new one begins without anybody touching the file."""
+    path = tmp_path / "keys.toml"
+    path.write_text(
+        f'[[key]]\nid = "old"\npublic = "{ONE.public_text()}"\nnot_after = 2026-03-01T07:00:00+07:00\n'
+        f'[[key]]\nid = "new"\npublic = "{TWO.public_text()}"\nnot_before = 2026-02-01T00:00:00Z\n'
+    )
+    keyring = Keyring(None, path)
+    ends = datetime(2026, 3, 1, tzinfo=UTC)
+
+    def valid(moment: datetime) -> list[str]:
+        return [key.id for key in keyring.valid_at(moment)]
+
+    assert valid(datetime(2026, 1, 31, 23, 59, 59, tzinfo=UTC)) == ["old"]
+    assert valid(datetime(2026, 2, 1, tzinfo=UTC)) == ["old", "new"]
+    assert valid(ends) == ["old", "new"]
+    assert valid(ends + timedelta(microseconds=1)) == ["new"]
+    assert ids(keyring) == ["old", "new"]
+
+
+def test_a_changed_window_is_a_change(tmp_path: Path) -> None:
+    """The same key and id with another end."""
+    path = tmp_path / "keys.toml"
+    path.write_text(f'[[key]]\npublic = "{ONE.public_text()}"\n')
+    keyring = Keyring(None, path)
+
+    path.write_text(f'[[key]]\npublic = "{ONE.public_text()}"\nnot_after = 2026-03-01T00:00:00Z\n')
+
+    assert keyring.reload()
+    assert keyring.keys[0].not_after == datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def test_the_same_key_with_two_windows_is_refused(tmp_path: Path) -> None:
+    """One of the two would be the wrong one."""
+    path = tmp_path / "keys.toml"
+    path.write_text(f'[[key]]\npublic = "{ONE.public_text()}"\nnot_after = 2026-03-01T00:00:00Z\n')
+
+    with pytest.raises(KeyringError, match="twice"):
+        Keyring(ONE.public_text(), path)
+
+
+@pytest.mark.parametrize("cut", [1, 2, 3, 4, 5, 6, 7, 8, 9])
+def test_a_half_written_table_keeps_the_old_keys(tmp_path: Path, cut: int) -> None:
+    """Wherever the second table is cut, nothing of the file is taken."""
+    path = tmp_path / "keys.toml"
+    whole = f'[[key]]\npublic = "{ONE.public_text()}"\n'
+    path.write_text(whole)
+    keyring = Keyring(None, path)
+    second = f'[[key]]\nid = "two"\npublic = "{TWO.public_text()}"\n'
+    path.write_text(whole + second[: len(second) * cut // 10])
+
+    with pytest.raises(KeyringError):
+        keyring.reload()
+    assert ids(keyring) == [ONE.key_id]

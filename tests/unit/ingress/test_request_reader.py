@@ -11,7 +11,8 @@ from ingress.messages import ACCEPTED, Head, Request, Response
 from ingress.refusals import Refused, response_of
 from ingress.request_reader import RequestReader
 
-LIMITS = Limits(max_headers=8, max_header_bytes=500, max_body_bytes=100, body_timeout_seconds=1)
+MAX_BODY_BYTES = 100
+LIMITS = Limits(max_headers=8, max_header_bytes=500, body_timeout_seconds=1)
 
 
 class CountingHandler:
@@ -27,6 +28,10 @@ class CountingHandler:
             return response_of("not_found")
         self.inside += 1
         return None
+
+    def max_body_bytes(self, head: Head) -> int:
+        """None for any other path than the one that lets in."""
+        return MAX_BODY_BYTES if head.path == "/webhooks" else 0
 
     async def answer(self, request: Request) -> Response:
         """Never asked here."""

@@ -1,18 +1,19 @@
 """The signature scheme refuses everything that was not signed exactly so."""
 
 import base64
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nacl.signing import VerifyKey
 
-from ingress.keyring import PublicKey, parse_key
 from ingress.messages import Head, Request
+from ingress.public_keys import PublicKey, parse_key
 from ingress.refusals import Refused
 from ingress.schemes.standard_webhooks import StandardWebhooks
 from tallyhook.gateway.signing import SigningKey
-from tests.unit.ingress.requests import NOW, request, signed, with_header
+from tests.unit.ingress.requests import NOW, at, request, signed, with_header
 
 KEY = SigningKey(bytes(range(32)))
 PUBLIC = parse_key(f"k1={KEY.public_text()}", "here")
@@ -25,14 +26,16 @@ BODY = b'{"id":"evt_1"}'
 def reason_of(candidate: Request, keys: tuple[PublicKey, ...] = (PUBLIC,), now: float = NOW) -> str:
     """Why a request is refused; fails when it is not."""
     with pytest.raises(Refused) as caught:
-        SCHEME.verify(candidate, keys, now)
+        SCHEME.verify(candidate, keys, at(now))
     return caught.value.reason
 
 
 @given(body=st.binary(max_size=200), message_id=st.text("abc_.-09", min_size=1, max_size=40))
 def test_what_was_signed_is_vouched_for(body: bytes, message_id: str) -> None:
     """Any body and id; the key that fits is named, wherever it stands among the keys."""
-    assert SCHEME.verify(signed(KEY, body, message_id=message_id), (OTHER, PUBLIC), NOW) == "k1"
+    vouched = SCHEME.verify(signed(KEY, body, message_id=message_id), (OTHER, PUBLIC), at(NOW))
+
+    assert (vouched.key.id, vouched.message_id) == ("k1", message_id)
 
 
 @given(body=st.binary(min_size=1, max_size=200), data=st.data())
@@ -173,3 +176,52 @@ def test_another_version_tag_is_never_read_as_ours() -> None:
     for tag in ("V1a,", "v1,", "v1aa,", "v1a:", ""):
         spelled = headers | {"webhook-signature": tag + headers["webhook-signature"][4:]}
         assert reason_of(request(spelled, BODY)) == "signature"
+
+
+def with_window(begin_seconds: int | None, end_seconds: int | None, *, test_only: bool = False) -> PublicKey:
+    """The key with a window that is given in seconds from now."""
+    begin = at(NOW) + timedelta(seconds=begin_seconds) if begin_seconds is not None else None
+    end = at(NOW) + timedelta(seconds=end_seconds) if end_seconds is not None else None
+    return PublicKey("k1", PUBLIC.key, begin, end, test_only)
+
+
+@pytest.mark.parametrize("window", [(None, None), (0, None), (None, 0), (0, 0), (-5, 5)])
+def test_a_key_vouches_within_its_window(window: tuple[int | None, int | None]) -> None:
+    """Both ends belong to it."""
+    assert SCHEME.verify(signed(KEY, BODY), (with_window(*window),), at(NOW)).key.id == "k1"
+
+
+@pytest.mark.parametrize("window", [(1, None), (None, -1), (1, 5), (-5, -1)])
+def test_an_authentic_request_by_a_key_outside_of_its_window_has_its_own_reason(
+    window: tuple[int | None, int | None],
+) -> None:
+    """It is money that comes too late or too early: it must not drown among the forgeries."""
+    assert reason_of(signed(KEY, BODY), (OTHER, with_window(*window))) == "key_window"
+
+
+def test_a_forgery_is_a_forgery_whatever_the_windows() -> None:
+    """The reason `key_window` is only ever given to authentic requests."""
+    assert reason_of(signed(KEY, b"other body"), (OTHER, with_window(1, 2))) == "key_window"
+    assert reason_of(with_signature(signed(KEY, BODY), bytes(64)), (OTHER, with_window(1, 2))) == "signature"
+
+
+def test_a_key_that_is_valid_wins_over_one_that_is_not() -> None:
+    """In a rotation both have signed; that the old one has ended does not matter then."""
+    new = SigningKey(bytes(range(1, 33)))
+    value = b" ".join(signed(by, BODY).head.all(b"webhook-signature")[0] for by in (KEY, new))
+    both = with_header(signed(KEY, BODY), b"webhook-signature", value)
+    keys = (with_window(None, -1), parse_key(f"new={new.public_text()}", "here"))
+
+    assert SCHEME.verify(both, keys, at(NOW)).key.id == "new"
+
+
+def test_a_key_for_tests_counts_only_where_no_other_fits() -> None:
+    """A request that a live key has signed too is live, in whatever order keys and signatures stand."""
+    live = SigningKey(bytes(range(1, 33)))
+    test_key, live_key = with_window(None, None, test_only=True), parse_key(f"live={live.public_text()}", "here")
+    for signers in ((KEY, live), (live, KEY)):
+        value = b" ".join(signed(by, BODY).head.all(b"webhook-signature")[0] for by in signers)
+        both = with_header(signed(KEY, BODY), b"webhook-signature", value)
+        for keys in ((test_key, live_key), (live_key, test_key)):
+            assert SCHEME.verify(both, keys, at(NOW)).key.id == "live"
+    assert SCHEME.verify(signed(KEY, BODY), (live_key, test_key), at(NOW)).key.test_only

@@ -1,0 +1,162 @@
+"""`tallyhook redrive`: sends what was set aside once more."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from tallyhook.cli.escaping import escaped
+from tallyhook.cli.output import JsonOption, console, errors, print_json
+from tallyhook.cli.quarantine_options import (
+    ReasonOption,
+    SinceOption,
+    StageOption,
+    TypeOption,
+    UntilOption,
+    known_reason,
+    moment,
+)
+from tallyhook.clock import SystemClock
+from tallyhook.errors import UsageError
+from tallyhook.operations.quarantine import NEWEST, Quarantine, UnknownRows, Wanted
+from tallyhook.operations.redrive import Outcome, Redrive
+from tallyhook.postgres import Connection, connect
+from tallyhook.settings import Settings, load
+
+
+def redrive(
+    ids: list[int] | None = typer.Option(None, "--id", min=1, max=NEWEST, help="This row; may be repeated."),
+    event_ids: list[str] | None = typer.Option(None, "--event-id", help="Rows of this event; may be repeated."),
+    reason: ReasonOption = None,
+    stage: StageOption = None,
+    event_type: TypeOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    discarded: bool = typer.Option(False, "--discarded", help="Also rows that were discarded; they are open again."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be sent; change nothing."),
+    limit: int = typer.Option(1000, min=1, max=100_000, help="Most rows."),
+    rate: float = typer.Option(100.0, min=0.1, max=10_000, help="Most rows a second."),
+    yes: bool = typer.Option(False, "--yes", help="Do not ask."),
+    as_json: JsonOption = False,
+) -> None:
+    """Send events that were set aside to the events topic once more; the sink decides anew, each once.
+
+    A row is closed by the sink, in the transaction that applies its event. An event that is still wrong is set aside
+    again as a new row. Doing this twice, or stopping it with Ctrl-C, does no harm. Exit code 1 when a row could not be
+    sent, with the reason for each.
+
+    Example: tallyhook redrive --reason payload_too_large --dry-run
+
+    Example: tallyhook redrive --id 7 --id 8
+    """
+    settings, now = load(), SystemClock().now()
+    wanted = Wanted(
+        ids=tuple(ids or ()),
+        event_ids=tuple(event_ids or ()),
+        reason=known_reason(reason),
+        stage=stage.value if stage else None,
+        event_type=event_type,
+        since=moment("--since", since, now),
+        until=moment("--until", until, now),
+        states=("open", "discarded") if discarded else ("open",),
+    )
+    with connect(settings.database, "redrive") as connection:
+        closed = _not_open(connection, settings, wanted)
+        work = Redrive(connection, settings, wanted, rate_per_second=rate, clock=SystemClock())
+        rows = min(work.total, limit)
+        if rows and not (dry_run or yes or wanted.ids):
+            _ask(rows, settings.sink.quarantine_limit)
+        report = Report(as_json)
+        report.closed = closed
+        for outcome in _with_progress(work.look(limit) if dry_run else work.run(limit), rows, shown=not dry_run):
+            report.tell(outcome)
+    report.end(left=work.total - rows, dry_run=dry_run)
+
+
+@dataclass
+class Report:
+    """Tells each outcome, and the sum of them at the end."""
+
+    as_json: bool
+    fates: Counter[str] = field(default_factory=Counter)
+    rows: list[dict[str, object]] = field(default_factory=list)
+    closed: list[dict[str, object]] = field(default_factory=list)
+    undone: int = 0
+
+    def tell(self, outcome: Outcome) -> None:
+        """One row."""
+        event = outcome.event
+        self.fates[outcome.fate] += 1
+        self.undone += not outcome.done
+        if self.as_json:
+            self.rows.append(
+                {
+                    "id": event.id,
+                    "event_id": event.event_id,
+                    "object_id": event.object_id,
+                    "reason": event.reason,
+                    "outcome": outcome.fate,
+                    "why": outcome.why or None,
+                }
+            )
+            return
+        why = f": {escaped(outcome.why)}" if outcome.why else ""
+        name = escaped(event.event_id) or "(no id)"
+        print(f"{event.id}  {name}  {escaped(event.object_id)}  {escaped(event.reason)}  {outcome.fate}{why}")
+
+    def end(self, *, left: int, dry_run: bool) -> None:
+        """The sum; ends the command with 1 when a row is left to be done."""
+        if self.as_json:
+            print_json({"dry_run": dry_run, "outcomes": self.fates, "left": left, "rows": self.rows + self.closed})
+        else:
+            for row in self.closed:
+                print(f"{row['id']}  {row['outcome']}: {row['why']}")
+            counted = ", ".join(f"{count} {fate}" for fate, count in self.fates.items())
+            console.print(counted or "no open row fits", markup=False)
+            if left:
+                console.print(f"{left} more rows fit: raise --limit", markup=False)
+        if self.undone or any(row["outcome"] == "discarded" for row in self.closed):
+            raise typer.Exit(1)
+
+
+def _not_open(connection: Connection, settings: Settings, wanted: Wanted) -> list[dict[str, object]]:
+    """Rows that were named and are closed; raises UnknownRows for those that do not exist."""
+    if not wanted.ids:
+        return []
+    table = Quarantine(connection, settings.installation.schema_name)
+    found = {row.id: row for row in table.find(Wanted(ids=wanted.ids, states=None), len(wanted.ids))}
+    missing = [row_id for row_id in wanted.ids if row_id not in found]
+    if missing:
+        raise UnknownRows(f"no quarantined event has id {', '.join(map(str, missing))}: nothing was sent")
+    return [
+        {"id": row.id, "outcome": row.state, "why": f"closed already ({escaped(row.note)})"}
+        for row in found.values()
+        if row.state not in (wanted.states or ())
+    ]
+
+
+def _ask(rows: int, quarantine_limit: int) -> None:
+    risk = (
+        f" If more than {quarantine_limit} of them are still wrong, the sink stops until it is restarted:"
+        " try a few first (--limit)."
+        if rows > quarantine_limit
+        else ""
+    )
+    if not sys.stdin.isatty():
+        raise UsageError(
+            f"{rows} rows would be sent.{risk} Look with --dry-run, then give --yes or name rows with --id"
+        )
+    typer.confirm(f"Send {rows} rows again?{risk}", abort=True, err=True)
+
+
+def _with_progress(outcomes: Iterator[Outcome], rows: int, *, shown: bool) -> Iterator[Outcome]:
+    columns = (TextColumn("sending"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    quiet = not shown or rows < 2 or not errors.is_terminal
+    with Progress(*columns, console=errors, transient=True, disable=quiet) as progress:
+        task = progress.add_task("", total=rows)
+        for outcome in outcomes:
+            yield outcome
+            progress.advance(task)

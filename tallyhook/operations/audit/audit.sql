@@ -1,0 +1,143 @@
+-- moment: the database's clock; the first statement of the transaction, so that it takes the snapshot.
+SELECT clock_timestamp();
+
+-- positions: how far the sink has come in a topic, and the next numbers of its partitions.
+SELECT partition, next_offset, next_outbox_seq, next_arrival_seq
+  FROM {schema}.sink_offsets WHERE topic = %(topic)s ORDER BY partition;
+
+-- arrival_ends: the arrival numbers of each partition; processed rows are pruned from the lowest on, parked ones stay.
+SELECT partition, min(arrival_seq) FILTER (WHERE processed_at IS NOT NULL), min(arrival_seq), max(arrival_seq), count(*),
+       (array_agg(source_offset ORDER BY arrival_seq DESC))[1]
+  FROM {schema}.pg_webhook_inbox GROUP BY partition;
+
+-- arrival_gaps: neighbours in a partition whose arrival numbers do not follow each other.
+SELECT partition, before, arrival_seq, source_before, source_offset
+  FROM (SELECT partition, arrival_seq, source_offset,
+               lag(arrival_seq) OVER w AS before, lag(source_offset) OVER w AS source_before
+          FROM {schema}.pg_webhook_inbox
+        WINDOW w AS (PARTITION BY partition ORDER BY arrival_seq)) AS numbered
+ WHERE arrival_seq <> before + 1 ORDER BY partition, arrival_seq;
+
+-- dropped: events that had an arrival number while they were parked and were set aside when they were decided.
+SELECT source_partition, source_offset FROM {schema}.quarantined_events
+ WHERE source_topic = %(events)s AND headers ->> 'ce_source' = '/inbox' ORDER BY source_partition, source_offset;
+
+-- scattered: objects whose events lie in more than one partition.
+SELECT object_id, min(partition), max(partition)
+  FROM {schema}.pg_webhook_inbox GROUP BY object_id HAVING min(partition) <> max(partition) ORDER BY object_id;
+
+-- outbox_ends: the numbers of each partition.
+SELECT partition, min(seq), max(seq), count(*) FROM {schema}.pg_outbox GROUP BY partition;
+
+-- outbox_gaps: neighbours in a partition whose numbers do not follow each other.
+SELECT partition, before, seq
+  FROM (SELECT partition, seq, lag(seq) OVER (PARTITION BY partition ORDER BY seq) AS before
+          FROM {schema}.pg_outbox) AS numbered
+ WHERE seq <> before + 1 ORDER BY partition, seq;
+
+-- find_deliveries: where each delivery was recorded; one look-up by key a store and delivery.
+SELECT i.source_partition, i.source_offset, i.digest, again.found IS NOT NULL, aside.found IS NOT NULL
+  FROM unnest(%(ids)s::text[], %(partitions)s::int[], %(offsets)s::bigint[], %(own_partitions)s::int[],
+              %(own_offsets)s::bigint[])
+       WITH ORDINALITY AS r(id, partition, position, own_partition, own_position, n)
+  LEFT JOIN LATERAL (
+    SELECT source_partition, source_offset, sha256(convert_to(event_raw, 'UTF8')) AS digest
+      FROM {schema}.pg_webhook_inbox WHERE event_id = r.id LIMIT 1) AS i ON true
+  LEFT JOIN LATERAL (
+    SELECT 1 AS found FROM {schema}.redeliveries
+     WHERE event_id = r.id AND source_partition = r.partition AND source_offset = r.position LIMIT 1) AS again ON true
+  LEFT JOIN LATERAL (
+    SELECT 1 AS found FROM {schema}.quarantined_events
+     WHERE (source_topic = %(events)s AND source_partition = r.partition AND source_offset = r.position)
+        OR (source_topic = %(state_changes)s AND source_partition = r.own_partition AND source_offset = r.own_position)
+     LIMIT 1) AS aside ON true
+ ORDER BY r.n;
+
+-- find_dead: whether each dead letter is quarantined.
+SELECT aside.found IS NOT NULL
+  FROM unnest(%(partitions)s::int[], %(offsets)s::bigint[]) WITH ORDINALITY AS r(partition, position, n)
+  LEFT JOIN LATERAL (
+    SELECT 1 AS found FROM {schema}.quarantined_events
+     WHERE source_topic = %(topic)s AND source_partition = r.partition AND source_offset = r.position
+     LIMIT 1) AS aside ON true
+ ORDER BY r.n;
+
+-- count_objects: about how many rows the walk over all objects has, for the progress bar.
+SELECT count(*) FROM {schema}.pg_webhook_inbox;
+
+-- inbox: every event by object, in the order of arrival.
+SELECT object_id, event_id, event_raw, partition, arrival_seq, verdict, reason, processed_at, object_kind, version
+  FROM {schema}.pg_webhook_inbox ORDER BY object_id COLLATE "C", partition, arrival_seq;
+
+-- deposits: every deposit's row, and to whom the merchant's service says it belongs.
+SELECT d.pg_deposit_id, d.pg_version, d.status, d.is_terminal, d.late_slip_accepted_until, d.ordered_amount_minor,
+       d.transferred_amount_minor, d.amount_received_minor, d.fee_total_minor, d.credited_amount_minor,
+       d.fee_breakdown::text, d.overpayment::text, d.balance_transaction_id, d.clearing_available_at, d.our_order_id,
+       d.our_user_id, d.credited_user_at IS NOT NULL, d.reversed_at IS NOT NULL, c.our_order_id, c.our_user_id
+  FROM {schema}.pg_deposits d LEFT JOIN {schema}.pg_deposit_correlations c USING (pg_deposit_id)
+ ORDER BY d.pg_deposit_id COLLATE "C";
+
+-- entries: every balance entry by its deposit.
+SELECT pg_deposit_id, entry_key, user_id, amount_minor, event_id
+  FROM (SELECT *, coalesce(substring(entry_key from '^deposit:(.*):(?:credit|debit)$'), entry_key) AS pg_deposit_id
+          FROM {schema}.pg_user_balance_entries) AS e
+ ORDER BY pg_deposit_id COLLATE "C", entry_key COLLATE "C";
+
+-- flags: every overpayment flag by its deposit.
+SELECT pg_deposit_id, claim_id, observed_deposit_version, cause, amount_minor, slip_received_at, status_snapshot,
+       action_required_snapshot, expected_response_at, raw_flag::text
+  FROM {schema}.pg_deposit_overpayment_flags ORDER BY pg_deposit_id COLLATE "C", claim_id COLLATE "C";
+
+-- outbox: every row by its object, in order.
+SELECT aggregateid, partition, seq, type, topic, payload::text, dedupe_key, causation_id, version, created_at
+  FROM {schema}.pg_outbox ORDER BY aggregateid COLLATE "C", partition, seq;
+
+-- balances: users whose balance is not the sum of their entries.
+SELECT user_id, coalesce(b.balance_minor, 0), coalesce(e.total, 0)
+  FROM {schema}.pg_user_balances b
+  FULL JOIN (SELECT user_id, sum(amount_minor) AS total FROM {schema}.pg_user_balance_entries GROUP BY user_id) e
+       USING (user_id)
+ WHERE coalesce(b.balance_minor, 0) <> coalesce(e.total, 0) OR b.user_id IS NULL ORDER BY user_id;
+
+-- count_users: whose balances are held against their entries.
+SELECT count(*) FROM {schema}.pg_user_balances;
+
+-- unannounced: users some of whose entries are no longer in the outbox, so that the steps cannot be followed.
+SELECT count(*) FROM (
+  SELECT user_id, count(*) AS entries FROM {schema}.pg_user_balance_entries GROUP BY user_id) AS e
+  LEFT JOIN (SELECT payload ->> 'user_id' AS user_id, count(*) AS entries FROM {schema}.pg_outbox
+              WHERE topic = 'balance_entry' GROUP BY 1) AS o USING (user_id)
+ WHERE e.entries IS DISTINCT FROM o.entries;
+
+-- steps: balances that were announced as being after an entry and are before none, or the other way round.
+-- The steps of a user lead from 0 to the sum of the entries whatever their order, if each begins where another ended.
+WITH announced AS (
+  SELECT payload ->> 'user_id' AS user_id, (payload -> 'balance_after_minor')::numeric AS after,
+         (payload -> 'amount_minor')::numeric AS amount
+    FROM {schema}.pg_outbox
+   WHERE topic = 'balance_entry' AND jsonb_typeof(payload -> 'balance_after_minor') = 'number'
+     AND jsonb_typeof(payload -> 'amount_minor') = 'number'
+), whole AS (
+  SELECT user_id, e.total FROM (
+    SELECT user_id, count(*) AS entries, sum(amount_minor) AS total
+      FROM {schema}.pg_user_balance_entries GROUP BY user_id) AS e
+    JOIN (SELECT user_id, count(*) AS entries FROM announced GROUP BY user_id) AS a USING (user_id)
+   WHERE e.entries = a.entries
+), ends AS (
+  SELECT user_id, after AS balance, 1 AS step FROM announced
+  UNION ALL SELECT user_id, after - amount, -1 FROM announced
+  UNION ALL SELECT user_id, 0, 1 FROM whole
+  UNION ALL SELECT user_id, total, -1 FROM whole
+)
+SELECT user_id, balance, sum(step) FROM ends JOIN whole USING (user_id)
+ GROUP BY user_id, balance HAVING sum(step) <> 0 ORDER BY user_id, balance;
+
+-- find_rows: the outbox rows with these numbers.
+SELECT o.topic, o.aggregateid, o.payload::text, o.dedupe_key, o.causation_id, o.version
+  FROM unnest(%(partitions)s::int[], %(seqs)s::bigint[]) WITH ORDINALITY AS r(partition, seq, n)
+  LEFT JOIN LATERAL (
+    SELECT * FROM {schema}.pg_outbox WHERE partition = r.partition AND seq = r.seq LIMIT 1) AS o ON true
+ ORDER BY r.n;
+
+-- sent_rows: every row, in order of the numbers.
+SELECT partition, seq, topic, dedupe_key, aggregateid FROM {schema}.pg_outbox ORDER BY partition, seq;

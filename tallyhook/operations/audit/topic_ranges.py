@@ -1,0 +1,88 @@
+"""Reading a fixed range of each partition of a topic while others go on writing to it."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+
+from tallyhook import kafka
+from tallyhook.errors import KafkaUnavailable
+from tallyhook.settings import KafkaSettings
+
+BATCH_RECORDS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Offsets of one partition, from `start` up to but not including `end`."""
+
+    start: int
+    end: int
+
+    @property
+    def length(self) -> int:
+        """How many offsets it spans; there may be fewer records."""
+        return max(0, self.end - self.start)
+
+
+def read(
+    settings: KafkaSettings, topic: str, ranges: Mapping[int, Range], *, patience_seconds: float
+) -> Iterator[list[Message]]:
+    """The committed records of the ranges in batches of at most 2,000, each partition in its order.
+
+    A range ends where an offset at or behind its end has been seen, not at the first end of the partition: an open
+    transaction hides what lies behind it for a while.
+
+    Raises:
+        KafkaUnavailable: no record came for `patience_seconds`, or retention cut into the range meanwhile.
+    """
+    missing = {number: wanted for number, wanted in ranges.items() if wanted.length}
+    if not missing:
+        return
+    reader = kafka.plain_reader(settings)
+    try:
+        reader.assign([TopicPartition(topic, number, wanted.start) for number, wanted in missing.items()])
+        moved_at = time.monotonic()
+        while missing:
+            found: list[Message] = []
+            for message in reader.consume(BATCH_RECORDS, 0.1):
+                number, offset = message.partition() or 0, message.offset() or 0
+                if number not in missing:
+                    continue
+                if _is_record(message, topic) and offset < missing[number].end:
+                    found.append(message)
+                    offset += 1
+                if offset >= missing[number].end:
+                    del missing[number]
+                    reader.pause([TopicPartition(topic, number)])
+            if found:
+                moved_at = time.monotonic()
+                yield found
+                # What the caller did with the batch is no silence of the broker's.
+                moved_at = max(moved_at, time.monotonic())
+            elif time.monotonic() - moved_at > patience_seconds:
+                raise KafkaUnavailable(
+                    f"the end of {topic} was not reached: nothing came for {patience_seconds:g} s on partitions"
+                    f" {sorted(missing)}; a transaction may still be open there"
+                )
+    except KafkaException as failure:
+        raise KafkaUnavailable(f"reading {topic}: {failure.args[0].str()}") from failure
+    finally:
+        reader.close()
+
+
+def _is_record(message: Message, topic: str) -> bool:
+    """Whether it is a record and not the news that a partition's end was reached."""
+    error = message.error()
+    if error is None:
+        return True
+    if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  the code has no public name
+        return False
+    raise KafkaUnavailable(f"reading {topic}: {error.str()}; retention may have cut into the range: audit again")
+
+
+def watermarks(settings: KafkaSettings, topic: str, partitions: Sequence[int]) -> dict[int, Range]:
+    """What the topic holds now, open transactions included; raises KafkaUnavailable."""
+    found = kafka.watermarks(settings, topic, partitions, settings.request_timeout_seconds)
+    return {number: Range(*ends) for number, ends in found.items()}

@@ -1,0 +1,41 @@
+"""Installations for tests of the operator's commands."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings
+from tests.integration.operations.operated import Operated, operated
+
+
+@pytest.fixture
+def quiet(
+    kafka_settings: KafkaSettings, database_settings: DatabaseSettings, installation: Installation, tmp_path: Path
+) -> Iterator[Operated]:
+    """An installation of the test's own; no stage runs."""
+    made = operated(kafka_settings, database_settings, installation, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def busy(
+    kafka_bootstrap: str, database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operated]:
+    """One installation with stream and sink for the tests of a file; its payload limit is low."""
+    name = f"t{uuid.uuid4().hex[:12]}"
+    made = operated(
+        KafkaSettings(bootstrap=kafka_bootstrap),
+        DatabaseSettings(url=SecretStr(database_url)),
+        Installation(topic_prefix=name, schema_=name),
+        tmp_path_factory.mktemp("operated"),
+    )
+    try:
+        made.start("stream", TALLYHOOK_STREAM_SESSION_TIMEOUT_SECONDS="6")
+        made.start("sink", TALLYHOOK_SINK_MAX_PAYLOAD_BYTES="1024", TALLYHOOK_SINK_QUARANTINE_LIMIT="1000")
+        yield made
+    finally:
+        made.close()
