@@ -8,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test lint verify chaos bench format requirements clean
+.PHONY: help demo test lint verify cases chaos bench format requirements clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -17,7 +17,7 @@ demo: $(VENV)/.runtime ## Play three deposits through the whole pipeline (KEEP=1
 	@$(BIN)/tallyhook demo $(if $(KEEP),--keep)
 
 test: $(VENV)/.complete ## Run every test that must pass before a merge; starts real Kafka and PostgreSQL.
-	@$(PYTEST) $(ARGS)
+	@$(PYTEST) -m "not cases" $(ARGS)
 
 lint: $(VENV)/.complete ## Check style, types, import directions and dependencies.
 	@$(BIN)/ruff check .
@@ -27,6 +27,9 @@ lint: $(VENV)/.complete ## Check style, types, import directions and dependencie
 	@$(BIN)/deptry .
 
 verify: lint test ## Everything that is checked before a merge.
+
+cases: $(VENV)/.complete ## Run every case from the life of webhook receivers, the long ones too.
+	@$(PYTEST) tests/cases $(ARGS)
 
 chaos: $(VENV)/.complete ## Kill every part again and again under load (long).
 	@$(PYTEST) -m chaos --chaos-long $(ARGS)

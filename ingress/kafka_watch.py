@@ -7,7 +7,7 @@ from dataclasses import replace
 from ingress.door import Door
 from ingress.endpoints import Endpoint
 from ingress.publisher import Publisher
-from ingress.topics import RECORD_OVERHEAD_BYTES, KnownTopics, check
+from ingress.topics import KnownTopics, check, record_overhead_bytes
 from schemas.topics import TopicNames
 from tallyhook import logs
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
@@ -117,20 +117,21 @@ class KafkaWatch:
         self._open(known)
 
     def _note_limits(self, known: KnownTopics) -> None:
-        self._door.topic_body_bytes = known.body_limit_bytes
-        lowered = {e.name: e.max_body_bytes for e in self._endpoints if e.max_body_bytes > known.body_limit_bytes}
+        overhead_bytes = record_overhead_bytes(self._settings.ingress.max_id_bytes)
+        limit_bytes = self._door.topic_body_bytes = known.body_limit_bytes(overhead_bytes)
+        lowered = {e.name: e.max_body_bytes for e in self._endpoints if e.max_body_bytes > limit_bytes}
         if not known.record_limits_bytes:
             _log.warning(
                 "the topics do not tell their record limits (is DescribeConfigs allowed?); Kafka's default is taken",
                 record_limit_bytes=known.record_limit_bytes,
-                max_body_bytes=known.body_limit_bytes,
+                max_body_bytes=limit_bytes,
             )
         if lowered:
             _log.warning(
                 "bodies are limited by a topic, not by the endpoint's max_body_bytes",
                 record_limits_bytes=dict(known.record_limits_bytes),
-                kept_free_bytes=RECORD_OVERHEAD_BYTES,
-                max_body_bytes=known.body_limit_bytes,
+                kept_free_bytes=overhead_bytes,
+                max_body_bytes=limit_bytes,
                 wanted_bytes=lowered,
             )
 

@@ -8,7 +8,6 @@ from ingress.toml_tables import Table, TableError, tables_of
 
 MAX_FILE_BYTES = 65_536
 _ANY = re.compile(r".*", re.DOTALL)
-_TOML = re.compile(rb"\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*[ \t]*\[")
 
 
 def read(path: Path, place: str) -> bytes:
@@ -31,9 +30,14 @@ def parse(content: bytes, path: Path) -> list[tuple[str, PublicKey]]:
     """
     if len(content) > MAX_FILE_BYTES:
         raise KeyringError(f"{path}: larger than {MAX_FILE_BYTES} bytes")
-    if path.suffix == ".toml" or _TOML.match(content):
+    if path.suffix == ".toml" or _begins_with_a_table(content):
         return _parse_tables(content, path)
     return _parse_lines(content, path)
+
+
+def _begins_with_a_table(content: bytes) -> bool:
+    lines = (line.strip() for line in content.splitlines())
+    return next((line for line in lines if line and not line.startswith(b"#")), b"").startswith(b"[")
 
 
 def _parse_lines(content: bytes, path: Path) -> list[tuple[str, PublicKey]]:

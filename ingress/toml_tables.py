@@ -108,7 +108,7 @@ def tables_of(content: bytes, path: Path, name: str, *, max_bytes: int, max_tabl
         document: dict[str, object] = tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError:
         raise TableError(f"{path}: not UTF-8 text") from None
-    except tomllib.TOMLDecodeError as failure:
+    except (ValueError, RecursionError) as failure:  # also numbers of thousands of digits, and arrays as deep
         position = _POSITION.search(str(failure))
         raise TableError(f"{path}: not TOML ({position.group() if position else 'somewhere'})") from None
     for member in document:

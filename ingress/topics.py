@@ -7,13 +7,18 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from ingress.schemes.signatures import MAX_PROOF_BYTES
 from schemas.topics import TopicNames
 from tallyhook import kafka
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
 from tallyhook.settings import Installation, KafkaSettings
 
-RECORD_OVERHEAD_BYTES = 16_384
-"""Kept free below a topic's record limit for key, headers and framing."""
+_LEAST_OVERHEAD_BYTES = 16_384
+_TEXTS = 12
+"""Texts of a record that may have the length of an id: the key, webhook-id, the source, seven of the envelope, and the
+status before, which the stream adds.
+"""
+_FIXED_BYTES = 1024
 
 _DEFAULT_LIMIT_BYTES = 1_048_588
 
@@ -36,10 +41,14 @@ class KnownTopics:
         """The smallest limit, Kafka's own default where none is known."""
         return min(self.record_limits_bytes.values(), default=_DEFAULT_LIMIT_BYTES)
 
-    @property
-    def body_limit_bytes(self) -> int:
+    def body_limit_bytes(self, overhead_bytes: int) -> int:
         """The largest body that fits into a record of every topic, with key and headers."""
-        return max(0, self.record_limit_bytes - RECORD_OVERHEAD_BYTES)
+        return max(0, self.record_limit_bytes - overhead_bytes)
+
+
+def record_overhead_bytes(max_id_bytes: int) -> int:
+    """Kept free below a topic's record limit for key, headers and framing: 16 KiB, more where ids may be long."""
+    return max(_LEAST_OVERHEAD_BYTES, MAX_PROOF_BYTES + _TEXTS * max_id_bytes + _FIXED_BYTES)
 
 
 def check(settings: KafkaSettings, installation: Installation, timeout_seconds: float) -> KnownTopics:

@@ -81,7 +81,7 @@ REASONS: dict[Reason, Explanation] = {
     "envelope_merchant": Explanation(
         "The event belongs to another merchant than this endpoint's.",
         "event เป็นของร้านค้าอื่น ไม่ใช่ของปลายทางนี้",
-        "Check TALLYHOOK_INGRESS_MERCHANT_ID and the URL that is registered at the gateway.",
+        "Check the endpoint's merchant (TALLYHOOK_INGRESS_MERCHANT_ID, or its table) and the URL at the gateway.",
     ),
     "envelope_sequence": Explanation(
         "The sequence is not a whole number of 0 or more.", "sequence ไม่ใช่จำนวนเต็มตั้งแต่ 0 ขึ้นไป", "Ask the gateway."

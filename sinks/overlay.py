@@ -162,7 +162,7 @@ class Overlay:
             arrival.source.partition, arrival.source.offset, headers.subject, headers.version
         )
         if headers.id in self._loaded.set_aside_before:
-            self.plan.resolved.append(headers.id)
+            self.plan.resolved.append((headers.id, headers.subject))
 
     def _move(self, arrival: Arrival, headers: EventHeaders, decision: DepositDecision, payloads: list[bytes]) -> None:
         state = decision.state

@@ -89,7 +89,7 @@ class Plan:
     outbox: list[OutboxRow] = field(default_factory=list)
     redeliveries: list[Arrival] = field(default_factory=list)
     set_aside: list[SetAside] = field(default_factory=list)
-    resolved: list[str] = field(default_factory=list)
+    resolved: list[tuple[str, str]] = field(default_factory=list)
     replayed: int = 0
     reversal_differs: int = 0
 

@@ -132,7 +132,7 @@ class BatchStatements:
         if plan.dropped:
             counted.append(("drop_parked", len(plan.dropped), run(self._queries["drop_parked"], (plan.dropped,))))
         if plan.resolved:
-            run(self._quarantine["resolve"], (plan.resolved,))
+            run(self._quarantine["resolve"], tuple(list(column) for column in zip(*plan.resolved, strict=True)))
         if plan.redeliveries:
             run(self._queries["note_redeliveries"], _redelivery_columns(plan.redeliveries))
         if plan.set_aside:

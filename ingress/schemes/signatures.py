@@ -10,13 +10,18 @@ from ingress.public_keys import PublicKey
 from ingress.refusals import RefusalReason, Refused
 
 SIGNATURE_BYTES = 64
+MAX_PROOF_BYTES = 8192
+"""Longest header of a proof. It travels with the record, and nobody has signed how long it is: without a bound, a
+padded copy of an authentic request could make a record that fits into one topic and not into the next."""
 
 
 def only(head: Head, name: str, reason: RefusalReason) -> bytes:
-    """The value of a header that must stand there once; raises Refused."""
+    """The value of a header that must stand there once, within its bound; raises Refused."""
     values = head.all(name.encode("ascii"))
     if len(values) != 1:
         raise Refused(reason, f"{name} is {'repeated' if values else 'missing'}")
+    if len(values[0]) > MAX_PROOF_BYTES:
+        raise Refused(reason, f"{name} is longer than {MAX_PROOF_BYTES} bytes")
     return values[0]
 
 

@@ -6,6 +6,7 @@ import typer
 
 from tallyhook import __version__
 from tallyhook.cli import (
+    audit,
     bench,
     demo,
     explain,
@@ -59,6 +60,7 @@ app.command("migrate")(migrate.migrate)
 app.add_typer(topics.app, name="topics")
 app.command("settings")(settings.settings)
 app.command("explain")(explain.explain)
+app.command("audit")(audit.audit)
 app.command("parked")(parked.parked)
 app.add_typer(quarantine.app, name="quarantine")
 app.command("redrive")(redrive.redrive)

@@ -61,7 +61,7 @@ def parked(
     console.print(
         f"{len(found.events)} of {found.total}; {found.overdue} wait for more than {OVERDUE_HOURS:g} h"
         if found.total
-        else "nothing waits",
+        else "nothing waits" + (" that fits" if older_than or reason else ""),
         markup=False,
     )
     for words in dict.fromkeys(event.explanation for event in found.events):

@@ -1,9 +1,13 @@
 """`tallyhook redrive`: sends what was set aside once more."""
 
+import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import FrameType
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -21,10 +25,10 @@ from tallyhook.cli.quarantine_options import (
 )
 from tallyhook.clock import SystemClock
 from tallyhook.errors import UsageError
-from tallyhook.operations.quarantine import NEWEST, Quarantine, UnknownRows, Wanted
+from tallyhook.operations.quarantine import NEWEST, Wanted
 from tallyhook.operations.redrive import Outcome, Redrive
-from tallyhook.postgres import Connection, connect
-from tallyhook.settings import Settings, load
+from tallyhook.postgres import connect
+from tallyhook.settings import load
 
 
 def redrive(
@@ -63,17 +67,25 @@ def redrive(
         until=moment("--until", until, now),
         states=("open", "discarded") if discarded else ("open",),
     )
+    stopping = threading.Event()
     with connect(settings.database, "redrive") as connection:
-        closed = _not_open(connection, settings, wanted)
-        work = Redrive(connection, settings, wanted, rate_per_second=rate, clock=SystemClock())
+        work = Redrive(connection, settings, wanted, rate_per_second=rate, clock=SystemClock(), stopping=stopping)
         rows = min(work.total, limit)
         if rows and not (dry_run or yes or wanted.ids):
             _ask(rows, settings.sink.quarantine_limit)
         report = Report(as_json)
-        report.closed = closed
-        for outcome in _with_progress(work.look(limit) if dry_run else work.run(limit), rows, shown=not dry_run):
+        for outcome in work.closed():
             report.tell(outcome)
-    report.end(left=work.total - rows, dry_run=dry_run)
+        left = work.total
+        with _signals_set(stopping):
+            for outcome in _with_progress(work.look(limit) if dry_run else work.run(limit), rows, shown=not dry_run):
+                report.tell(outcome)
+                left -= 1
+    report.end(left=left, dry_run=dry_run)
+    if stopping.is_set():
+        raise KeyboardInterrupt
+    if report.undone:
+        raise typer.Exit(1)
 
 
 @dataclass
@@ -83,7 +95,6 @@ class Report:
     as_json: bool
     fates: Counter[str] = field(default_factory=Counter)
     rows: list[dict[str, object]] = field(default_factory=list)
-    closed: list[dict[str, object]] = field(default_factory=list)
     undone: int = 0
 
     def tell(self, outcome: Outcome) -> None:
@@ -108,34 +119,14 @@ class Report:
         print(f"{event.id}  {name}  {escaped(event.object_id)}  {escaped(event.reason)}  {outcome.fate}{why}")
 
     def end(self, *, left: int, dry_run: bool) -> None:
-        """The sum; ends the command with 1 when a row is left to be done."""
+        """The sum."""
         if self.as_json:
-            print_json({"dry_run": dry_run, "outcomes": self.fates, "left": left, "rows": self.rows + self.closed})
+            print_json({"dry_run": dry_run, "outcomes": self.fates, "left": left, "rows": self.rows})
         else:
-            for row in self.closed:
-                print(f"{row['id']}  {row['outcome']}: {row['why']}")
             counted = ", ".join(f"{count} {fate}" for fate, count in self.fates.items())
             console.print(counted or "no open row fits", markup=False)
             if left:
-                console.print(f"{left} more rows fit: raise --limit", markup=False)
-        if self.undone or any(row["outcome"] == "discarded" for row in self.closed):
-            raise typer.Exit(1)
-
-
-def _not_open(connection: Connection, settings: Settings, wanted: Wanted) -> list[dict[str, object]]:
-    """Rows that were named and are closed; raises UnknownRows for those that do not exist."""
-    if not wanted.ids:
-        return []
-    table = Quarantine(connection, settings.installation.schema_name)
-    found = {row.id: row for row in table.find(Wanted(ids=wanted.ids, states=None), len(wanted.ids))}
-    missing = [row_id for row_id in wanted.ids if row_id not in found]
-    if missing:
-        raise UnknownRows(f"no quarantined event has id {', '.join(map(str, missing))}: nothing was sent")
-    return [
-        {"id": row.id, "outcome": row.state, "why": f"closed already ({escaped(row.note)})"}
-        for row in found.values()
-        if row.state not in (wanted.states or ())
-    ]
+                console.print(f"left: {left}", markup=False)
 
 
 def _ask(rows: int, quarantine_limit: int) -> None:
@@ -146,16 +137,31 @@ def _ask(rows: int, quarantine_limit: int) -> None:
         else ""
     )
     if not sys.stdin.isatty():
-        raise UsageError(
-            f"{rows} rows would be sent.{risk} Look with --dry-run, then give --yes or name rows with --id"
-        )
-    typer.confirm(f"Send {rows} rows again?{risk}", abort=True, err=True)
+        raise UsageError(f"nothing was sent; rows that fit: {rows}.{risk} Look with --dry-run, then give --yes or --id")
+    typer.confirm(f"Rows to be sent: {rows}.{risk} Go on?", abort=True, err=True)
+
+
+@contextmanager
+def _signals_set(stopping: threading.Event) -> Iterator[None]:
+    """SIGINT and SIGTERM set the event: an exception would be lost inside librdkafka's callbacks."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _with_progress(outcomes: Iterator[Outcome], rows: int, *, shown: bool) -> Iterator[Outcome]:
     columns = (TextColumn("sending"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     quiet = not shown or rows < 2 or not errors.is_terminal
-    with Progress(*columns, console=errors, transient=True, disable=quiet) as progress:
+    # Where the lines go to a file they must not be taken over by the bar's own stream.
+    lines_here = sys.stdout.isatty()
+    with Progress(*columns, console=errors, transient=True, disable=quiet, redirect_stdout=lines_here) as progress:
         task = progress.add_task("", total=rows)
         for outcome in outcomes:
             yield outcome

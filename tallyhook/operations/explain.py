@@ -122,8 +122,11 @@ def _again(row: dict[str, Any], topic: str, language: Language) -> Delivery:
 def _set_aside(row: dict[str, Any], language: Language) -> Delivery:
     source = f"{row['source_topic']}[{row['source_partition']}]@{row['source_offset']}"
     why, next_step = _words(row["reason"], "quarantined", language)
-    state = "" if row["state"] == "open" else f" ({row['state']} by {row['actor']}: {row['note']})"
-    return Delivery(row["at"], source, "quarantined", row["reason"], f"{why} {row['detail']}{state}", next_step)
+    why = f"{why} {row['detail']}"
+    if row["state"] != "open":
+        actor = f" by {row['actor']}" if row["actor"] else ""
+        why, next_step = f"{why} ({row['state']}{actor}: {row['note']})", ""
+    return Delivery(row["at"], source, "quarantined", row["reason"], why, next_step)
 
 
 def _words(reason: str | None, verdict: str, language: Language) -> tuple[str, str]:

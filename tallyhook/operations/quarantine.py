@@ -1,6 +1,6 @@
 """What was set aside: found, shown, and closed by hand. The bytes are never touched."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
@@ -146,6 +146,12 @@ class Quarantine:
         with self._connection.cursor(row_factory=class_row(QuarantinedEvent)) as cursor:
             return cursor.execute(self._queries["find"], wanted.parameters() | {"limit": limit}).fetchall()
 
+    def named(self, ids: Sequence[int]) -> list[QuarantinedEvent]:
+        """These rows, whatever their state; raises UnknownRows."""
+        found = self.find(Wanted(ids=tuple(ids), states=None), len(ids)) if ids else []
+        _demand(ids, {row.id for row in found})
+        return found
+
     def load(self, events: Sequence[QuarantinedEvent]) -> list[Stored]:
         """The same rows with their bytes, in the same order; whoever calls bounds how many bytes that is."""
         rows = self._connection.execute(self._queries["load"], ([event.id for event in events],)).fetchall()
@@ -174,18 +180,22 @@ class Quarantine:
         wanted = sorted(set(ids))
         with self._connection.transaction():
             before = {row[0]: Closed(row[0], False, *row[1:]) for row in self._run("lock", (wanted,))}
-            missing = [row_id for row_id in wanted if row_id not in before]
-            if missing:
-                raise UnknownRows(
-                    f"no quarantined event has id {', '.join(map(str, missing))}: nothing was changed;"
-                    " see `tallyhook quarantine list --state any`"
-                )
+            _demand(wanted, before.keys())
             changed = {row[0] for row in self._run("close", {"ids": wanted, "actor": actor, "note": note})}
             after = {row[0]: Closed(row[0], True, *row[1:]) for row in self._run("lock", (sorted(changed),))}
         return [after.get(row_id, before[row_id]) for row_id in wanted]
 
     def _run(self, name: str, parameters: Any) -> list[tuple[Any, ...]]:
         return self._connection.execute(self._queries[name], parameters).fetchall()
+
+
+def _demand(ids: Iterable[int], found: Collection[int]) -> None:
+    missing = sorted(set(ids) - set(found))
+    if missing:
+        raise UnknownRows(
+            f"no quarantined event has id {', '.join(map(str, missing))}: nothing was done;"
+            " see `tallyhook quarantine list --state any`"
+        )
 
 
 def _bounded(option: str, text: str, chars_max: int) -> str:

@@ -4,6 +4,7 @@ Doing it twice, or dying in the middle, does nothing more than doing it once: ea
 version guard, and a row is closed in the transaction that applies its event.
 """
 
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -19,14 +20,19 @@ from tallyhook.operations.repair import Redriven, Repair, Unusable
 from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import Settings
 
-PAGE_ROWS = 100
+PAGE_ROWS = 25
+"""So few that progress is shown as it comes, and that a crash leaves few attempts counted that were not made."""
 CHUNK_BYTES = 4 << 20
 """Most bytes of bodies in memory, one body at least."""
 DELIVERY_TIMEOUT_SECONDS = 30.0
+STOP_SECONDS = 5.0
+"""So long a stop waits for the reports of what is under way."""
 _OVERHEAD_BYTES = 65_536
 _POLL_SECONDS = 0.1
 
-Fate = Literal["would be sent", "sent", "unusable", "in the inbox", "closed meanwhile", "not confirmed"]
+Fate = Literal[
+    "would be sent", "sent", "unusable", "in the inbox", "closed meanwhile", "not confirmed", "redriven", "discarded"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,8 @@ class Outcome:
     """What became of one row.
 
     Args:
-        fate: `sent` means that Kafka has it; what the sink decides is seen in the row's state.
+        fate: `sent` means that Kafka has it; what the sink decides is seen in the row's state. `redriven` and
+            `discarded` rows were named and are closed already.
         why: empty unless it was not sent.
     """
 
@@ -45,7 +52,7 @@ class Outcome:
     @property
     def done(self) -> bool:
         """Whether nothing is left to be done for this row by hand."""
-        return self.fate in ("would be sent", "sent", "closed meanwhile")
+        return self.fate in ("would be sent", "sent", "closed meanwhile", "redriven")
 
 
 class Redrive:
@@ -55,22 +62,42 @@ class Redrive:
         connection: autocommit, used by nobody else meanwhile.
         wanted: which rows; those that are set aside after the run began do not belong to it.
         rate_per_second: most records a second.
+        stopping: once set, what is under way is waited for and nothing more is sent.
+
+    Raises:
+        UnknownRows: a row that was named does not exist; nothing was sent.
     """
 
     def __init__(
-        self, connection: Connection, settings: Settings, wanted: Wanted, *, rate_per_second: float, clock: Clock
+        self,
+        connection: Connection,
+        settings: Settings,
+        wanted: Wanted,
+        *,
+        rate_per_second: float,
+        clock: Clock,
+        stopping: threading.Event,
     ) -> None:
         schema = settings.installation.schema_name
-        self._connection, self._settings, self._clock = connection, settings, clock
+        self._connection, self._settings, self._clock, self._stopping = connection, settings, clock, stopping
         self._quarantine = Quarantine(connection, schema)
         self._queries = Queries("tallyhook.operations", "redrive.sql", schema)
         self._repair = Repair(settings)
         self._events = TopicNames(settings.installation.topic_prefix).events
         self._pause_seconds = 1.0 / rate_per_second
         self._due_seconds = 0.0
+        self._named = self._quarantine.named(wanted.ids)
         self.total, newest = self._quarantine.measure(wanted)
         self._wanted = replace(wanted, upto=min(newest, wanted.upto))
         self._timed_out = False
+
+    def closed(self) -> list[Outcome]:
+        """Rows that were named and are in no state to be sent."""
+        return [
+            Outcome(event, event.state, f"closed already ({event.note})")
+            for event in self._named
+            if event.state != "open" and event.state not in (self._wanted.states or ())
+        ]
 
     def look(self, limit: int) -> Iterator[Outcome]:
         """What would become of each row; changes nothing and does not ask Kafka."""
@@ -99,6 +126,8 @@ class Redrive:
             left -= len(page)
             wanted = replace(wanted, after=page[-1].id)
             for part in _parts(page):
+                if self._stopping.is_set():
+                    return
                 yield self._quarantine.load(part)
 
     def _judge(self, rows: Sequence[Stored]) -> list[tuple[Stored, Redriven | Outcome]]:
@@ -113,21 +142,22 @@ class Redrive:
         begun = self._begin(records)
         failures: dict[int, str] = {}
         for row_id in begun:
+            self._wait_for_turn(client)
+            if self._stopping.is_set():
+                break
             self._produce(client, row_id, records[row_id], failures)
-        if client.flush(DELIVERY_TIMEOUT_SECONDS + 1):
-            self._timed_out = True
+        self._await_reports(client)
         for row, made in judged:
             if isinstance(made, Outcome):
                 yield made
             elif row.event.id not in begun:
                 yield Outcome(row.event, "closed meanwhile", "somebody closed it a moment ago")
-            elif failure := failures[row.event.id]:
-                yield Outcome(row.event, "not confirmed", failure)
-            else:
-                yield Outcome(row.event, "sent")
-        if self._timed_out and begun and all(failures.values()):
+            elif row.event.id in failures:
+                failure = failures[row.event.id]
+                yield Outcome(row.event, "not confirmed" if failure else "sent", failure)
+        if self._timed_out and failures and all(failures.values()):
             raise KafkaUnavailable(
-                f"Kafka confirmed none of the last {len(begun)} records: run it again once the broker answers;"
+                f"Kafka confirmed none of the last {len(failures)} records: run it again once the broker answers;"
                 " rows that were sent already do no harm"
             )
 
@@ -151,7 +181,6 @@ class Redrive:
             if error is not None and error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001  it has no public name
                 self._timed_out = True
 
-        self._wait_for_turn(client)
         deadline = self._clock.monotonic_seconds() + DELIVERY_TIMEOUT_SECONDS
         while True:
             try:
@@ -169,10 +198,18 @@ class Redrive:
     def _wait_for_turn(self, client: Producer) -> None:
         now = self._clock.monotonic_seconds()
         self._due_seconds = max(self._due_seconds, now)
-        while (left := self._due_seconds - now) > 0:
+        while (left := self._due_seconds - now) > 0 and not self._stopping.is_set():
             client.poll(min(left, _POLL_SECONDS))
             now = self._clock.monotonic_seconds()
         self._due_seconds += self._pause_seconds
+
+    def _await_reports(self, client: Producer) -> None:
+        began = self._clock.monotonic_seconds()
+        while client.flush(_POLL_SECONDS):
+            patience_seconds = STOP_SECONDS if self._stopping.is_set() else DELIVERY_TIMEOUT_SECONDS + 1
+            if self._clock.monotonic_seconds() - began > patience_seconds:
+                self._timed_out = True
+                return
 
     def _open(self) -> Producer:
         """A producer, once the topic is there and has the partitions that keys were placed by."""

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ingress.envelope import BadEnvelope, Envelope, read
-from schemas.headers import WEBHOOK_HEADERS, EventHeaders, Header
+from schemas.headers import EventHeaders, Header
 from schemas.topics import TopicNames
 from tallyhook.operations.quarantine import Stored
 from tallyhook.settings import Settings
-
-_CARRIED = (*WEBHOOK_HEADERS, "traceparent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Repair:
             return None
         # The door's own check comes before any other stage's, so only what the door refused has not passed it.
         if self._merchant is None and row.event.reason == "envelope_merchant":
-            return "it belongs to another merchant: set TALLYHOOK_INGRESS_MERCHANT_ID to the one that is taken"
+            return "it belongs to another merchant: set TALLYHOOK_INGRESS_MERCHANT_ID to the one that is to be taken"
         if self._merchant not in (None, envelope.merchant):
             return "account.merchant_id is not TALLYHOOK_INGRESS_MERCHANT_ID"
         return None
@@ -99,7 +97,12 @@ class Repair:
             origin="redrive",
             key_id=row.headers["ce_keyid"],
         ).encode()
-        return made + [(name, row.headers[name]) for name in _CARRIED if name in row.headers]
+        # What the door carried beside its own: the proof, whatever its headers are called, and the trace.
+        return made + [(name, value) for name, value in row.headers.items() if not _is_ours(name)]
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("ce_") or name == "content-type"
 
 
 def _received_at(headers: Mapping[str, str], set_aside_at: datetime) -> str:

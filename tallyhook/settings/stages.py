@@ -166,13 +166,6 @@ class SinkSettings(Component):
     max_payload_bytes: int = Field(
         65_536, ge=1024, le=1_048_576, description="largest effect payload", json_schema_extra=unit("bytes")
     )
-    session_timeout_seconds: float = Field(
-        10.0,
-        ge=1,
-        le=300,
-        description="broker's patience with a silent worker (classic protocol)",
-        json_schema_extra=unit("seconds"),
-    )
 
 
 class RelaySettings(Component):

@@ -19,6 +19,7 @@ COMMANDS = (
     "topics apply",
     "settings",
     "explain",
+    "audit",
     "parked",
     "quarantine list",
     "quarantine show",
@@ -87,7 +88,7 @@ def test_settings_never_show_a_secret() -> None:
     assert row["environment"] == "..."
 
 
-@pytest.mark.parametrize("command", ["stream", "sink", "relay", "ingress", "migrate", "topics show"])
+@pytest.mark.parametrize("command", ["stream", "sink", "relay", "ingress", "migrate", "topics show", "audit"])
 def test_a_missing_address_names_the_variable(command: str) -> None:
     """Without Kafka or PostgreSQL: exit code 2 and what to set."""
     refused = tallyhook(*command.split())

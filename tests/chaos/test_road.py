@@ -1,6 +1,10 @@
 """The road under kill -9: whatever dies, each event ends once in the inbox and each effect once in its topic."""
 
+import json
+import os
 import random
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -37,6 +41,7 @@ def test_nothing_is_lost_doubled_or_regressed(tmp_path: Path, request: pytest.Fi
         back_seconds = _kill_under_load(pipeline, world, rounds, random.Random(seed))
         print("back after seconds:", {unit: [round(s, 1) for s in times] for unit, times in back_seconds.items()})
         _check(pipeline, world)
+        assert _audit(pipeline) == []
 
 
 def _kill_under_load(
@@ -56,11 +61,32 @@ def _kill_under_load(
             passed = gateway.sent
             await_true(lambda passed=passed: gateway.sent > passed + 100, 60, "traffic between two kills")  # type: ignore[misc]
             back[unit].append(pipeline.kill(unit))
+    assert gateway.sent < len(world.deliveries), "the posting is to go on during an audit"
+    assert _audit(pipeline) == []
     gateway.join(300)
     correlator.join(60)
     assert not correlator.is_alive()
     print("answers:", dict(gateway.answers))
     return back
+
+
+def _audit(pipeline: RunningPipeline) -> list[str]:
+    """The counterexamples that `tallyhook audit` finds, as a user runs it."""
+    ready = pipeline.ready
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
+    own = {"TALLYHOOK_KAFKA_BOOTSTRAP": ready["kafka_bootstrap"], "TALLYHOOK_DATABASE_URL": ready["database_url"]}
+    shown = subprocess.run(
+        [sys.executable, "-m", "tallyhook", "audit", "--json"],
+        env=kept | own,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert shown.stdout, shown.stderr
+    report = json.loads(shown.stdout)
+    assert all(check["looked_at"] > 0 for check in report["checks"] if check["name"] != "flags")
+    assert report["clean"] is (shown.returncode == 0)
+    return [example["text"] for check in report["checks"] for example in check["examples"]]
 
 
 def _correlate(pipeline: RunningPipeline, world: World, gateway: Gateway, chance: random.Random) -> None:

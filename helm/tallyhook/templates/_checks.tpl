@@ -38,8 +38,8 @@
 {{- fail "database.urlKey is set without database.existingSecret: which secret holds it?" -}}
 {{- end -}}
 {{- end -}}
-{{- if not .Values.ingress.publicKeys.existingSecret -}}
-{{- fail "ingress.publicKeys.existingSecret is empty: without the gateway's public keys no webhook can be verified." -}}
+{{- if not (or .Values.ingress.publicKeys.existingSecret .Values.ingress.endpoints.existingSecret) -}}
+{{- fail "ingress.publicKeys.existingSecret and ingress.endpoints.existingSecret are empty: without the gateway's public keys no webhook can be verified." -}}
 {{- end -}}
 {{- if gt (mulf .Values.ingress.announceSeconds 2) (float64 .Values.ingress.shutdownSeconds) -}}
 {{- fail (printf "ingress.announceSeconds is %v, but only half of ingress.shutdownSeconds (%v) may pass before the port closes." .Values.ingress.announceSeconds .Values.ingress.shutdownSeconds) -}}

@@ -151,11 +151,22 @@ volumes:
   {{- end }}
   {{- end }}
   {{- if .keys }}
+  {{- with $root.Values.ingress.publicKeys }}
+  {{- if .existingSecret }}
   - name: public-keys
     secret:
-      secretName: {{ $root.Values.ingress.publicKeys.existingSecret }}
+      secretName: {{ .existingSecret }}
       defaultMode: 0440
-      items: [{key: {{ $root.Values.ingress.publicKeys.key | quote }}, path: public-keys}]
+      items: [{key: {{ .key | quote }}, path: public-keys}]
+  {{- end }}
+  {{- end }}
+  {{- with $root.Values.ingress.endpoints.existingSecret }}
+  # Whole, because the file of endpoints names files of keys that lie beside it.
+  - name: endpoints
+    secret:
+      secretName: {{ . }}
+      defaultMode: 0440
+  {{- end }}
   {{- end }}
   {{- if eq (.data | default "") "emptyDir" }}
   - name: data
@@ -189,8 +200,11 @@ volumeMounts:
   {{- if and .database $root.Values.database.tlsExistingSecret }}
   - {name: database-tls, mountPath: /etc/tallyhook/database-tls, readOnly: true}
   {{- end }}
-  {{- if .keys }}
+  {{- if and .keys $root.Values.ingress.publicKeys.existingSecret }}
   - {name: public-keys, mountPath: /etc/tallyhook/public-keys, readOnly: true}
+  {{- end }}
+  {{- if and .keys $root.Values.ingress.endpoints.existingSecret }}
+  - {name: endpoints, mountPath: /etc/tallyhook/endpoints, readOnly: true}
   {{- end }}
   {{- if .data }}
   - {name: data, mountPath: /var/lib/tallyhook/streams}

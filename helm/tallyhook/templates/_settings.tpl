@@ -37,7 +37,12 @@ TALLYHOOK_KAFKA_SSL_KEY_PASSWORD_FILE: /etc/tallyhook/kafka-tls/key-password
 {{- end }}
 TALLYHOOK_INGRESS_HOST: "0.0.0.0"
 TALLYHOOK_INGRESS_PORT: "8080"
+{{- if .Values.ingress.publicKeys.existingSecret }}
 TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE: /etc/tallyhook/public-keys/public-keys
+{{- end }}
+{{- if .Values.ingress.endpoints.existingSecret }}
+TALLYHOOK_INGRESS_ENDPOINTS_FILE: {{ printf "/etc/tallyhook/endpoints/%s" .Values.ingress.endpoints.key | quote }}
+{{- end }}
 TALLYHOOK_INGRESS_SHUTDOWN_SECONDS: {{ include "tallyhook.text" .Values.ingress.shutdownSeconds | quote }}
 TALLYHOOK_INGRESS_ANNOUNCE_SECONDS: {{ include "tallyhook.text" .Values.ingress.announceSeconds | quote }}
 {{- with .Values.ingress.merchantId }}

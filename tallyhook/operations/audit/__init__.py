@@ -1,1 +1,1 @@
-"""The audit: the promises recomputed from topics and tables while the pipeline runs, apart from the code that keeps them."""
+"""The audit: the promises recomputed from topics and tables, by other code than that which keeps them."""

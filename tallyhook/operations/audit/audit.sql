@@ -5,10 +5,16 @@ SELECT clock_timestamp();
 SELECT partition, next_offset, next_outbox_seq, next_arrival_seq
   FROM {schema}.sink_offsets WHERE topic = %(topic)s ORDER BY partition;
 
--- arrival_ends: the arrival numbers of each partition; processed rows are pruned from the lowest on, parked ones stay.
-SELECT partition, min(arrival_seq) FILTER (WHERE processed_at IS NOT NULL), min(arrival_seq), max(arrival_seq), count(*),
-       (array_agg(source_offset ORDER BY arrival_seq DESC))[1]
-  FROM {schema}.pg_webhook_inbox GROUP BY partition;
+-- arrival_ends: the arrival numbers of each partition. Processed events are pruned from the lowest on, parked ones stay:
+-- so of the numbers below the lowest processed event, those that are there are parked.
+SELECT e.partition, e.events, e.highest, last.source_offset, e.lowest_processed, first.source_offset,
+       (SELECT count(*) FROM {schema}.pg_webhook_inbox i
+         WHERE i.partition = e.partition AND i.arrival_seq < e.lowest_processed)
+  FROM (SELECT partition, count(*) AS events, max(arrival_seq) AS highest,
+               min(arrival_seq) FILTER (WHERE processed_at IS NOT NULL) AS lowest_processed
+          FROM {schema}.pg_webhook_inbox GROUP BY partition) AS e
+  JOIN {schema}.pg_webhook_inbox last ON last.partition = e.partition AND last.arrival_seq = e.highest
+  LEFT JOIN {schema}.pg_webhook_inbox first ON first.partition = e.partition AND first.arrival_seq = e.lowest_processed;
 
 -- arrival_gaps: neighbours in a partition whose arrival numbers do not follow each other.
 SELECT partition, before, arrival_seq, source_before, source_offset
@@ -62,7 +68,7 @@ SELECT aside.found IS NOT NULL
      LIMIT 1) AS aside ON true
  ORDER BY r.n;
 
--- count_objects: about how many rows the walk over all objects has, for the progress bar.
+-- count_events: how many events the walk over all objects has, for the progress bar.
 SELECT count(*) FROM {schema}.pg_webhook_inbox;
 
 -- inbox: every event by object, in the order of arrival.

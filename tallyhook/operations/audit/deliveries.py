@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from confluent_kafka import Message
 
@@ -12,6 +13,7 @@ from tallyhook.kafka import headers_of
 from tallyhook.operations.audit import topic_ranges
 from tallyhook.operations.audit.findings import Check
 from tallyhook.operations.audit.marks import Marks, patience_seconds
+from tallyhook.operations.audit.numbers import Kept
 from tallyhook.operations.audit.offset_bits import OffsetBits
 from tallyhook.operations.audit.snapshot import SinkPosition, Snapshot
 from tallyhook.operations.audit.topic_ranges import Range, watermarks
@@ -52,6 +54,7 @@ class DeliveryAudit:
     snapshot: Snapshot
     events: Check
     deliveries: Check
+    kept: Kept
     judged: dict[int, OffsetBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -59,6 +62,7 @@ class DeliveryAudit:
         self._patience_seconds = patience_seconds(self.settings)
         partitions = range(self.settings.installation.partitions)
         self.judged = {number: OffsetBits() for number in partitions}
+        self._oldest_change: dict[int, int] = {}
         self._changes = self._ranges(self._names.state_changes, self.marks.state_changes, self.snapshot.applied)
         self._dead = self._ranges(self._names.dead_letters, self.marks.dead_letters, self.snapshot.copied)
 
@@ -100,7 +104,7 @@ class DeliveryAudit:
         return ranges
 
     def _check_position(self, topic: str, number: int, next_offset: int, held: Range) -> None:
-        where = {"topic": topic, "partition": number, "offset": next_offset}
+        where: dict[str, str | int] = {"topic": topic, "partition": number, "offset": next_offset}
         if next_offset > held.end:
             self.deliveries.fail(
                 f"{topic} partition {number} ends at {held.end}, but the sink has applied it up to {next_offset}: the"
@@ -117,11 +121,13 @@ class DeliveryAudit:
     def _take_changes(self, found: Sequence[Delivery]) -> None:
         for delivery in found:
             if delivery.source is not None and delivery.source[0] in self.judged:
-                self.judged[delivery.source[0]].add(delivery.source[1])
+                number, offset = delivery.source
+                self.judged[number].add(offset)
+                self._oldest_change[number] = min(offset, self._oldest_change.get(number, offset))
         passed = [one for one in found if _is_passed(one.place, self.snapshot.applied)]
         if passed:
             sources = [one.source or (-1, -1) for one in passed]
-            rows = self.snapshot.rows(
+            rows = self.snapshot.look_up(
                 "find_deliveries",
                 {
                     "ids": [one.event_id for one in passed],
@@ -146,6 +152,9 @@ class DeliveryAudit:
             if digest != hashlib.sha256(delivery.message.value() or b"").digest():
                 self.deliveries.fail(f"{where}: the inbox holds other bytes than were delivered", **ids)
         elif not noted_again and not set_aside:
+            if delivery.source is not None and self.kept.inbox_is_pruned(delivery.source[0]) and self._is_old(delivery):
+                self.deliveries.leave_out("deliveries that are so old that their inbox row may have been pruned")
+                return
             if partition is None:
                 text = "the sink has passed it, and it is neither in the inbox nor in redeliveries nor quarantined"
             else:
@@ -154,6 +163,13 @@ class DeliveryAudit:
                     " in redeliveries"
                 )
             self.deliveries.fail(f"{where}: {text}", **ids)
+
+    def _is_old(self, delivery: Delivery) -> bool:
+        try:
+            received_at = datetime.fromisoformat(_texts(delivery.message).get("ce_receivedat", ""))
+        except ValueError:
+            return False
+        return received_at.tzinfo is not None and received_at < self.kept.inbox_since
 
     def _take_dead(self, messages: Sequence[Message]) -> None:
         passed = []
@@ -168,7 +184,7 @@ class DeliveryAudit:
         if not passed:
             return
         self.deliveries.looked_at += len(passed)
-        rows = self.snapshot.rows(
+        rows = self.snapshot.look_up(
             "find_dead",
             {
                 "topic": self._names.dead_letters,
@@ -188,7 +204,7 @@ class DeliveryAudit:
 
     def _compare_events(self, number: int, committed: int) -> None:
         held, judged, topic = self.marks.events[number], self.judged[number], self._names.events
-        where = {"partition": number, "offset": committed}
+        where: dict[str, str | int] = {"partition": number, "offset": committed}
         if committed > held.end:
             self.events.fail(
                 f"{topic} partition {number} ends at {held.end}, but the stream has committed {committed}: the broker"
@@ -205,7 +221,7 @@ class DeliveryAudit:
         self.events.leave_out(f"events of {topic} that retention has cut", start)
         # A state change is younger than its event, but its segment may be cut first, with those before it.
         if self.marks.state_changes[number].start > 0:
-            oldest = end if judged.lowest is None else min(end, max(start, judged.lowest))
+            oldest = min(end, max(start, self._oldest_change.get(number, end)))
             self.events.leave_out(f"events of {topic} whose state changes retention has cut", oldest - start)
             start = oldest
         self.events.looked_at += max(0, end - start)
@@ -214,7 +230,7 @@ class DeliveryAudit:
             self._name_missing(number, Range(first, end))
 
     def _name_missing(self, number: int, wanted: Range) -> None:
-        """Not every offset has a record, so the events themselves are read; only now, since it hardly ever comes to it."""
+        """Not every offset has a record, so the events themselves are read; it hardly ever comes to that."""
         topic = self._names.events
         for messages in topic_ranges.read(
             self.settings.kafka, topic, {number: wanted}, patience_seconds=self._patience_seconds

@@ -1,6 +1,5 @@
 """What the audit asks, and what it found: one `Check` a question, each with its first counterexamples."""
 
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -101,7 +100,7 @@ class Check:
     looked_at: int = 0
     found: int = 0
     examples: list[Example] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
+    left_out: dict[str, int] = field(default_factory=dict)
 
     @property
     def meaning(self) -> Meaning:
@@ -117,7 +116,7 @@ class Check:
     def leave_out(self, what: str, how_many: int = 1) -> None:
         """Names what is not judged; `what` must come from a bounded set of sentences."""
         if how_many > 0:
-            self.left_out[what] += how_many
+            self.left_out[what] = self.left_out.get(what, 0) + how_many
 
 
 class Checks(dict[CheckName, Check]):

@@ -58,9 +58,7 @@ def note(settings: Settings) -> Marks:
     held = watermarks(settings.kafka, names.events, partitions)
     state_changes = watermarks(settings.kafka, names.state_changes, partitions)
     dead_letters = watermarks(settings.kafka, names.dead_letters, partitions)
-    known = progress.read(
-        settings.kafka, names.relay_progress, partitions, timeout_seconds=patience_seconds(settings)
-    )
+    known = progress.read(settings.kafka, names.relay_progress, partitions, timeout_seconds=patience_seconds(settings))
     return Marks(
         committed=committed,
         sent={number: position.seq for number, position in known.items()},

@@ -2,13 +2,18 @@
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from schemas.topics import TopicNames
 from tallyhook.operations.audit.findings import Check
 from tallyhook.operations.audit.snapshot import Snapshot
 from tallyhook.settings import Settings
+
+INBOX_KEPT_DAYS = 31
+"""Processed events are pruned from the inbox after so many days at the soonest: so long a sender may come again."""
 
 _END = 1 << 62
 
@@ -18,14 +23,16 @@ class Kept:
     """What pruning has left, by partition.
 
     Args:
+        inbox_since: events that were received after this moment are never pruned.
+        outbox_since: rows that were written after this moment are never pruned.
         first_arrival: the lowest arrival number of a processed event; 0 where nothing was pruned.
         first_seq: the lowest outbox number; 0 where nothing was pruned.
-        outbox_since: rows that were written after this moment are never pruned.
     """
 
+    inbox_since: datetime
+    outbox_since: datetime
     first_arrival: dict[int, int] = field(default_factory=dict)
     first_seq: dict[int, int] = field(default_factory=dict)
-    outbox_since: datetime = datetime.max
 
     def inbox_is_pruned(self, partition: int | None) -> bool:
         """Whether events of this partition (None: of any) may be gone."""
@@ -40,39 +47,29 @@ class Kept:
 
 def check_numbers(settings: Settings, snapshot: Snapshot, arrivals: Check, outbox: Check) -> Kept:
     """Answers both checks and gives what pruning has left."""
-    kept = Kept(outbox_since=snapshot.at - timedelta(days=settings.relay.outbox_retention_days))
+    kept = Kept(
+        snapshot.at - timedelta(days=INBOX_KEPT_DAYS),
+        snapshot.at - timedelta(days=settings.relay.outbox_retention_days),
+    )
     _check_arrivals(settings, snapshot, arrivals, kept)
     _check_outbox(settings, snapshot, outbox, kept)
     return kept
 
 
 def _check_arrivals(settings: Settings, snapshot: Snapshot, check: Check, kept: Kept) -> None:
-    dropped: dict[int, list[int]] = defaultdict(list)
-    events = TopicNames(settings.installation.topic_prefix).events
-    for partition, offset in snapshot.walk("dropped", {"events": events}):
-        dropped[partition].append(offset)
-
-    def report(partition: int, low: int, high: int, source_low: int, source_high: int) -> None:
-        """Numbers are given in the order of the sources, so that it can be told which of them were set aside later."""
-        sources = dropped[partition]
-        explained = bisect_left(sources, source_high) - bisect_right(sources, source_low)
-        if high - low + 1 > explained:
-            check.fail(
-                f"inbox partition {partition}: arrival numbers {low} to {high} are missing"
-                + (f", and only {explained} of them were set aside after they had waited" if explained else ""),
-                partition=partition,
-                arrival_seq=low,
-            )
-
-    ends = {partition: rest for partition, *rest in snapshot.rows("arrival_ends")}
+    gaps = _ArrivalGaps(settings, snapshot, check)
+    ends: dict[int, Sequence[Any]] = {partition: rest for partition, *rest in snapshot.rows("arrival_ends")}
     for partition, position in snapshot.applied.items():
-        lowest, lowest_of_all, highest, count, last_source = ends.pop(partition, (None, None, -1, 0, -1))
-        check.looked_at += count
-        kept.first_arrival[partition] = lowest or 0
-        if lowest:
-            check.leave_out("arrival numbers below the lowest processed event: pruned", lowest)
-        elif lowest is None and lowest_of_all:
-            check.leave_out("arrival numbers below the lowest parked event: pruned", lowest_of_all)
+        events, highest, last_source, first, first_source, parked_before = ends.pop(
+            partition, (0, -1, -1, None, None, 0)
+        )
+        check.looked_at += events
+        if first is None:
+            # Nothing but parked events, or nothing at all.
+            first, first_source, parked_before = position.next_arrival_seq, _END, events
+        gone = first - parked_before - gaps.explained(partition, -1, first_source)
+        kept.first_arrival[partition] = first if gone > 0 else 0
+        check.leave_out("arrival numbers below the lowest processed event: pruned", gone)
         if highest >= position.next_arrival_seq:
             check.fail(
                 f"inbox partition {partition} has number {highest}, but the next to be given is"
@@ -80,18 +77,46 @@ def _check_arrivals(settings: Settings, snapshot: Snapshot, check: Check, kept: 
                 partition=partition,
                 arrival_seq=highest,
             )
-        elif highest < position.next_arrival_seq - 1:
-            report(partition, highest + 1, position.next_arrival_seq - 1, last_source, _END)
+        elif first < position.next_arrival_seq and highest < position.next_arrival_seq - 1:
+            gaps.report(partition, highest + 1, position.next_arrival_seq - 1, last_source, _END)
     for partition, before, number, source_before, source in snapshot.walk("arrival_gaps"):
         if before >= kept.first_arrival.get(partition, 0):
-            report(partition, before + 1, number - 1, source_before, source)
+            gaps.report(partition, before + 1, number - 1, source_before, source)
     for partition in ends:
         check.fail(f"inbox partition {partition} has rows, and the sink never had that partition", partition=partition)
-    for object_id, lowest, highest in snapshot.walk("scattered"):
+    for object_id, low, high in snapshot.walk("scattered"):
         check.fail(
-            f"events of object {object_id} lie in partitions {lowest} and {highest}: their order is lost",
-            object_id=object_id,
+            f"events of object {object_id} lie in partitions {low} and {high}: their order is lost", object_id=object_id
         )
+
+
+class _ArrivalGaps:
+    """Tells numbers that are lost from those of events that were set aside after they had waited."""
+
+    def __init__(self, settings: Settings, snapshot: Snapshot, check: Check) -> None:
+        self._check = check
+        self._dropped: dict[int, list[int]] = defaultdict(list)
+        events = TopicNames(settings.installation.topic_prefix).events
+        for partition, offset in snapshot.walk("dropped", {"events": events}):
+            self._dropped[partition].append(offset)
+
+    def explained(self, partition: int, source_low: int, source_high: int) -> int:
+        """How many events between two sources were set aside after they had waited."""
+        sources = self._dropped[partition]
+        # A replay that was judged anew has an old source and a new number.
+        low, high = sorted((source_low, source_high))
+        return max(0, bisect_left(sources, high) - bisect_right(sources, low))
+
+    def report(self, partition: int, low: int, high: int, source_low: int, source_high: int) -> None:
+        """Numbers were given in the order of the sources, so those that were set aside lie between the neighbours'."""
+        explained = self.explained(partition, source_low, source_high)
+        if high - low + 1 > explained:
+            self._check.fail(
+                f"inbox partition {partition}: arrival numbers {low} to {high} are missing"
+                + (f", and only {explained} of them were set aside after they had waited" if explained else ""),
+                partition=partition,
+                arrival_seq=low,
+            )
 
 
 def _check_outbox(settings: Settings, snapshot: Snapshot, check: Check, kept: Kept) -> None:
@@ -107,7 +132,9 @@ def _check_outbox(settings: Settings, snapshot: Snapshot, check: Check, kept: Ke
             check.fail(
                 f"outbox partition {partition} ends at row {highest}, but the next number to be given is"
                 f" {position.next_outbox_seq}: "
-                + ("rows at its end are missing" if highest < position.next_outbox_seq else "sink_offsets was set back"),
+                + (
+                    "rows at its end are missing" if highest < position.next_outbox_seq else "sink_offsets was set back"
+                ),
                 partition=partition,
                 seq=min(highest + 1, position.next_outbox_seq),
             )

@@ -11,7 +11,6 @@ class OffsetBits:
 
     def __init__(self) -> None:
         self._pages: dict[int, bytearray] = {}
-        self.lowest: int | None = None
 
     def add(self, number: int) -> bool:
         """Adds a number; false when it was there already."""
@@ -23,8 +22,6 @@ class OffsetBits:
         if bits[bit >> 3] & mask:
             return False
         bits[bit >> 3] |= mask
-        if self.lowest is None or number < self.lowest:
-            self.lowest = number
         return True
 
     def __contains__(self, number: int) -> bool:

@@ -1,12 +1,12 @@
 """What must come of a deposit's events: the gateway's example handler, one event after another, over nothing but these.
 
-Written apart from the sink on purpose. Where the two differ, one of them is wrong, and money hangs on finding out which.
+Written apart from the sink on purpose: where the two differ one is wrong, and money hangs on finding out which.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tallyhook.operations.audit.stored_event import InboxEvent, Json, Unreadable, check_deposit, read
+from tallyhook.operations.audit.stored_event import DEPOSIT, InboxEvent, Json, Unreadable, check_deposit, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedEffect:
-    """An outbox row that must be there; a balance entry's payload lacks `balance_after_minor`, which others move too."""
+    """An outbox row that must be there; a balance entry's payload lacks `balance_after_minor`."""
 
     topic: str
     payload: Json
@@ -83,19 +83,22 @@ class Deposit:
                 self.unreadable.append((event, str(failure)))
 
     def _apply(self, event: InboxEvent) -> None:
-        o = read(event.raw)["data"]["object"]
+        o = read(event, self.id)
+        if event.kind != DEPOSIT:
+            verdict = "immutable" if event.version is None else "advanced"
+            self.judgements.append(Judgement(event, verdict, "no_handler"))
+            return
         check_deposit(o)
+        if o["version"] != event.version:
+            raise Unreadable(f"its row says version {event.version}, its bytes {o['version']}")
         version: int = o["version"]
         self.highest_seen = max(self.highest_seen, version)
         flag = o.get("overpayment")
         if flag is not None:
             self.flags.setdefault(flag["claim_id"], SeenFlag(version, flag))
-        if self.version is not None:
-            late = version <= self.version
-        else:
-            # Whether a pruned event was newer, only its row knew: the first event that advanced ends the doubt.
-            late = self.earlier_pruned and event.verdict == "late"
-        if late:
+        # Whether a pruned event was newer, only the row knew: the first event that advanced ends the doubt.
+        doubtful = self.version is None and self.earlier_pruned and event.verdict == "late"
+        if doubtful or (self.version is not None and version <= self.version):
             self.judgements.append(Judgement(event, "late", "older_version"))
             return
         self.version, self.snapshot = version, o

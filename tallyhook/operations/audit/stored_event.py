@@ -18,9 +18,7 @@ AMOUNTS = (
     "fee_total_minor",
     "credited_amount_minor",
 )
-_DATE_TIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII
-)
+_DATE_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))", re.ASCII)
 
 
 class Unreadable(ValueError):
@@ -33,6 +31,7 @@ class InboxEvent:
 
     Args:
         raw: the signed bytes as text.
+        kind: data.object.object, and `version` its version where it has one.
         verdict, reason: what the sink noted about it.
         processed_at: None while it is parked.
     """
@@ -44,19 +43,27 @@ class InboxEvent:
     verdict: str
     reason: str | None
     processed_at: datetime | None
+    kind: str
+    version: int | None
 
 
-def read(raw: str) -> Json:
-    """The event; numbers with a point or an exponent are decimals. Raises Unreadable."""
+def read(event: InboxEvent, object_id: str) -> Json:
+    """`data.object` of an event; numbers with a point or an exponent are decimals.
+
+    Raises Unreadable, also where the bytes are another event's than their row says.
+    """
     try:
-        event = json.loads(raw, parse_float=Decimal)
+        body = json.loads(event.raw, parse_float=Decimal)
+        o = body["data"]["object"]
+        named = (body["id"], o["id"], o["object"])
     except (ValueError, RecursionError) as failure:
         raise Unreadable(f"it is no JSON: {failure}") from failure
-    if not isinstance(event, dict) or not isinstance(event.get("data"), dict):
-        raise Unreadable("it has no data")
-    if not isinstance(event["data"].get("object"), dict):
-        raise Unreadable("it has no data.object")
-    return event
+    except (KeyError, TypeError) as failure:
+        raise Unreadable("it lacks id, data.object.id or data.object.object") from failure
+    if named != (event.event_id, object_id, event.kind):
+        raise Unreadable(f"its row says {(event.event_id, object_id, event.kind)}, its bytes {named}")
+    found: Json = o
+    return found
 
 
 def check_deposit(o: Json) -> None:
@@ -101,7 +108,10 @@ def moment(text: object) -> datetime | None:
     if found is None:
         return None
     day, minute, second, fraction, sign, hours, minutes = found.groups()
-    at = datetime.fromisoformat(f"{day}T{minute}:00").replace(tzinfo=UTC)
+    try:
+        at = datetime.fromisoformat(f"{day}T{minute}:00").replace(tzinfo=UTC)
+    except ValueError:
+        return None
     at += timedelta(seconds=int(second), microseconds=round(float(f"0.{fraction or 0}") * 1_000_000))
     if sign is None:
         return at

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
@@ -11,6 +12,8 @@ from tallyhook.errors import KafkaUnavailable
 from tallyhook.settings import KafkaSettings
 
 BATCH_RECORDS = 2000
+_BOUNDED: dict[str, Any] = {"queued.max.messages.kbytes": 16_384}
+"""Most that is fetched ahead, over all partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ def read(
     missing = {number: wanted for number, wanted in ranges.items() if wanted.length}
     if not missing:
         return
-    reader = kafka.plain_reader(settings)
+    reader = kafka.plain_reader(settings, **_BOUNDED)
     try:
         reader.assign([TopicPartition(topic, number, wanted.start) for number, wanted in missing.items()])
         moved_at = time.monotonic()

@@ -1,6 +1,5 @@
 """Start, end, and a Kafka that does not answer."""
 
-import os
 import signal
 import socket
 import threading
@@ -14,9 +13,9 @@ from confluent_kafka import Message
 from schemas.topics import TopicNames
 from tallyhook.errors import KafkaUnavailable
 from tallyhook.local.stack import LocalStack
-from tallyhook.settings import Installation, KafkaSettings
-from tests.integration.ingress.conftest import Start, create_topics
+from tests.integration.ingress.conftest import Start
 from tests.integration.ingress.events import event, headers_of
+from tests.integration.ingress.freezing import frozen
 from tests.integration.ingress.process import IngressProcess
 from tests.integration.ingress.raw import connected, ended, head, read_answer
 
@@ -114,26 +113,6 @@ def test_kill_9_leaves_nothing_behind(topics: TopicNames, start: Start, records:
     assert set(accepted) <= {headers_of(record)["ce_id"] for record in records(topics.events)}
 
 
-def test_missing_topics_end_the_process_with_the_way_out(start: Start) -> None:
-    """Nothing is accepted into topics that do not exist."""
-    ingress = start(ready=False)
-
-    assert ingress.wait() == 1
-    assert "tallyhook topics apply" in ingress.await_log("ended")["reason"]
-
-
-def test_another_partition_count_ends_the_process(
-    kafka_settings: KafkaSettings, names: TopicNames, start: Start, installation: Installation
-) -> None:
-    """Keys would move to other partitions."""
-    create_topics(kafka_settings, {names.events: installation.partitions + 1, names.dead_letters: 1})
-    ingress = start(ready=False)
-
-    assert ingress.wait() == 1
-    reason = ingress.await_log("ended")["reason"]
-    assert f"{installation.partitions + 1} partitions" in reason
-
-
 @pytest.mark.parametrize(
     ("setting", "value", "named"),
     [
@@ -164,53 +143,6 @@ def test_without_kafka_it_lives_and_tells_why_it_is_not_ready(start: Start) -> N
         assert (answer.status, int(answer.headers["retry-after"]) > 0) == (503, True)
         ingress.terminate()
         assert ingress.wait() == 0
-
-
-def test_a_topic_with_a_lower_record_limit_lowers_the_limit_of_bodies(
-    kafka_settings: KafkaSettings, names: TopicNames, start: Start, installation: Installation, records: Records
-) -> None:
-    """What cannot be stored is never answered 200, and the log names the topic and its limit."""
-    create_topics(kafka_settings, {names.events: installation.partitions}, {"max.message.bytes": "100000"})
-    create_topics(kafka_settings, {names.dead_letters: installation.partitions})
-    ingress = start()
-
-    assert ingress.post(event(note="x" * 150_000)).status == 413
-    assert ingress.post(event(note="x" * 80_000)).status == 200
-    with ThreadPoolExecutor(16) as pool:
-        bodies = [event(f"evt_{n}", note="x" * 20_000) for n in range(64)]
-        assert {200} == {answer.status for answer in pool.map(ingress.post, bodies)}
-
-    warning = ingress.await_log("bodies are limited by a topic, not by TALLYHOOK_INGRESS_MAX_BODY_BYTES")
-    assert (names.events, 100_000) == (warning["topic"], warning["record_limit_bytes"])
-    assert len(records(names.events)) == 65
-
-
-def test_test_events_without_their_topic_are_dead_letters(
-    kafka_settings: KafkaSettings, names: TopicNames, start: Start, installation: Installation, records: Records
-) -> None:
-    """They are kept with a reason and a warning, and never refused for ever."""
-    create_topics(kafka_settings, {names.events: installation.partitions, names.dead_letters: installation.partitions})
-    ingress = start()
-
-    assert ingress.post(event(livemode=False)).status == 200
-
-    [letter] = records(names.dead_letters)
-    assert headers_of(letter)["ce_reason"] == "wrong_livemode"
-    assert records(names.events) == []
-
-
-def test_a_live_event_on_a_test_installation_is_a_dead_letter(
-    topics: TopicNames, start: Start, records: Records
-) -> None:
-    """An installation for tests never takes real money."""
-    ingress = start(TALLYHOOK_LIVEMODE="false")
-
-    assert [ingress.post(event(livemode=mode)).status for mode in (True, False)] == [200, 200]
-
-    [letter] = records(topics.dead_letters)
-    assert headers_of(letter)["ce_reason"] == "wrong_livemode"
-    [record] = records(topics.events)
-    assert headers_of(record)["ce_livemode"] == "false"
 
 
 def records_when_led(records: Records, topic: str) -> list[Message]:
@@ -248,16 +180,13 @@ def test_a_frozen_broker_is_answered_503_and_comes_back(
     with ThreadPoolExecutor(40) as pool:
         for _ in range(2):
             assert {200} == set(pool.map(send, range(20)))
-            os.kill(pid, signal.SIGSTOP)
-            try:
+            with frozen(pid):
                 began = time.monotonic()
                 assert {503} == set(pool.map(send, range(40)))
                 assert time.monotonic() - began < 10
                 reasons = ingress.await_ready(503, seconds=10).json["reasons"]
                 assert "Kafka" in " ".join(reasons)
                 assert ingress.request("GET", "/livez").status == 200
-            finally:
-                os.kill(pid, signal.SIGCONT)
             deadline = time.monotonic() + 30
             while send(0) != 200:
                 assert time.monotonic() < deadline

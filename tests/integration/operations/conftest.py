@@ -15,17 +15,15 @@ from tests.integration.operations.operated import Operated, operated
 def quiet(
     kafka_settings: KafkaSettings, database_settings: DatabaseSettings, installation: Installation, tmp_path: Path
 ) -> Iterator[Operated]:
-    """An installation of the test's own; no stage runs."""
-    made = operated(kafka_settings, database_settings, installation, tmp_path)
+    """Tables of the test's own; no topics, and no stage runs."""
+    made = operated(kafka_settings, database_settings, installation, tmp_path, with_topics=False)
     yield made
     made.close()
 
 
-@pytest.fixture(scope="module")
-def busy(
-    kafka_bootstrap: str, database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Operated]:
-    """One installation with stream and sink for the tests of a file; its payload limit is low."""
+@pytest.fixture(scope="package")
+def busy(kafka_bootstrap: str, database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operated]:
+    """One installation with stream and sink for the tests of this folder; its payload limit is low."""
     name = f"t{uuid.uuid4().hex[:12]}"
     made = operated(
         KafkaSettings(bootstrap=kafka_bootstrap),

@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from tallyhook.operations import topics
 from tallyhook.operations.stage_process import StageProcess
 from tallyhook.postgres import Queries, connect
 from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings, Settings, as_environment, load
+from tests.commands import Done, run
 from tests.running import await_true
 
 MERCHANT = "mer_1"
@@ -58,16 +58,9 @@ class Operated:
         foreign = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
         return foreign | as_environment(self.settings) | self.environment | more
 
-    def command(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    def command(self, *arguments: str, **more: str) -> Done:
         """Runs `tallyhook` as a person does, without a terminal."""
-        return subprocess.run(
-            [sys.executable, "-m", "tallyhook", *arguments],
-            env=self.variables(**more),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-        )
+        return run(arguments, self.variables(**more))
 
     def json(self, *arguments: str, code: int = 0, **more: str) -> Any:
         """What a command prints with `--json`; its exit code must be the expected one."""
@@ -121,7 +114,7 @@ class Operated:
 
     def rows(self, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
         """The rows of a statement in the installation's schema."""
-        return self.connection.execute(statement.encode(), parameters).fetchall()
+        return self.connection.execute(statement.encode(), parameters or None).fetchall()
 
     def await_rows(self, expected: list[tuple[Any, ...]], statement: str, *parameters: object) -> None:
         """Waits until a statement gives exactly these rows."""
@@ -144,13 +137,19 @@ class Operated:
 
 
 def operated(
-    kafka: KafkaSettings, database: DatabaseSettings, installation: Installation, folder: Path
+    kafka: KafkaSettings,
+    database: DatabaseSettings,
+    installation: Installation,
+    folder: Path,
+    *,
+    with_topics: bool = True,
 ) -> Operated:
     """Topics and tables of an installation; no stage runs yet."""
     own = installation.model_copy(update={"partitions": PARTITIONS})
     settings = replace(load(), installation=own, kafka=kafka, database=database)
     upgrade(settings.database, settings.installation)
-    topics.apply(settings)
+    if with_topics:
+        topics.apply(settings)
     connection = connect(settings.database, "test")
     connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(own.schema_name)))
     client = producer(kafka, linger_ms=5, delivery_timeout_seconds=30, on_fatal=lambda _: None)

@@ -1,8 +1,6 @@
 """`tallyhook quarantine`: found, shown as it was kept, and closed by hand with a name and a reason."""
 
 import base64
-import subprocess
-import sys
 
 import pytest
 
@@ -32,7 +30,14 @@ def three(quiet: Operated) -> Operated:
                 "ingress", "envelope_id", "id is not a text", None, None, b"{}", [], Source("t.dead-letters", 1, 0)
             ),
             QuarantinedRow(
-                "sinks", "record_headers", "bad \x1b[31m", "evt_3", "dep\x9b3", EVIL, [], Source("t.state-changes", 2, 9)
+                "sinks",
+                "record_headers",
+                "bad \x1b[31m",
+                "evt_3",
+                "dep\x9b3",
+                EVIL,
+                [],
+                Source("t.state-changes", 2, 9),
             ),
         ]
     )
@@ -89,13 +94,8 @@ def test_what_is_shown_cannot_speak_to_the_terminal(three: Operated) -> None:
 
 def test_the_bytes_come_out_as_they_were_kept(three: Operated) -> None:
     """`--raw` writes them and nothing else; the JSON has them in base64."""
-    raw = subprocess.run(
-        [sys.executable, "-m", "tallyhook", "quarantine", "show", "3", "--raw"],
-        env=three.variables(),
-        capture_output=True,
-        timeout=60,
-    )
-    assert (raw.returncode, raw.stdout) == (0, EVIL)
+    written = three.command("quarantine", "show", "3", "--raw")
+    assert (written.returncode, written.raw) == (0, EVIL)
     shown = three.json("quarantine", "show", "3")
     assert base64.b64decode(shown["raw_base64"]) == EVIL
     assert shown["headers"] == {}

@@ -4,6 +4,7 @@ import pytest
 
 from sinks.batch import Applier
 from sinks.errors import CountDiffers
+from sinks.plan import Plan
 from tests.integration.sinks.conftest import Feed, Road
 from tests.integration.sinks.deliveries import Delivery, body, deposit, overpayment
 
@@ -206,6 +207,25 @@ def test_absent_members_are_null_and_never_json_null(road: Road, feed: Feed) -> 
         " FROM pg_deposits"
     ) == [(True, True, True, True)]
     assert road.rows("SELECT claim_id, observed_deposit_version FROM pg_deposit_overpayment_flags") == [("clm-1", 1)]
+
+
+def test_a_row_that_rose_meanwhile_keeps_its_version(road: Road, applier: Applier, feed: Feed) -> None:
+    """Another writer raises the version between the look and the write: the batch is decided anew, and is late."""
+    road.correlate("dep-1")
+    feed.apply(deposit("a", "dep-1", 1, "open"))
+    statements = applier._statements
+    write = statements.write
+
+    def write_after_another(topic: str, plan: Plan) -> None:
+        road.execute("UPDATE pg_deposits SET pg_version = 7, status = 'theirs' WHERE pg_version = 1")
+        write(topic, plan)
+
+    statements.write = write_after_another  # type: ignore[method-assign]
+    result = feed.apply(deposit("b", "dep-1", 2, "settled"))
+    assert result.repeated == {"conflict": 1}
+    assert road.rows(INBOX)[-1] == ("b", "late", "older_version")
+    assert road.rows("SELECT pg_version, status FROM pg_deposits") == [(7, "theirs")]
+    assert road.rows("SELECT * FROM pg_user_balance_entries") == []
 
 
 def test_the_guard_counts_its_rows(road: Road, applier: Applier, feed: Feed) -> None:

@@ -133,6 +133,20 @@ def test_only_a_sink_of_this_installation_is_ended(road: Road) -> None:
         assert stranger.execute("SELECT 1").fetchone() == (1,)
 
 
+def test_a_process_id_that_was_given_anew_is_left_alone(road: Road) -> None:
+    """The recorded owner's number may be another sink's by now: one that holds nothing of this table is not ended."""
+    road.applier(0)
+    other = connect(road.database, "sink")
+    road.opened.append(other)
+    road.execute("UPDATE sink_offsets SET owner_pid = %s", (other.info.backend_pid,))
+    waiting = road.applier(settings=HURRIED, claimed=False)
+    with road.connection.transaction():
+        road.execute("SELECT FROM sink_offsets FOR UPDATE")
+        with pytest.raises(DatabaseUnavailable):
+            waiting.claim([0])
+    assert other.execute("SELECT 1").fetchone() == (1,)
+
+
 @pytest.mark.parametrize(("low", "high", "told"), [(200, 500, "120 to 199 .80."), (0, 100, "lost 20 records")])
 def test_a_position_out_of_range_is_told_with_the_way_out(road: Road, low: int, high: int, told: str) -> None:
     """It is not claimed: neither epoch nor position moves; after the named statement it goes on."""

@@ -273,10 +273,21 @@ def test_a_redriven_event_closes_its_row_when_it_is_applied(road: Road, feed: Fe
     feed.apply(event)
     feed.apply(sent_again)
     states = "SELECT state, attempts FROM quarantined_events ORDER BY id"
-    assert road.rows(states) == [("redriven", 1), ("open", 2)]
+    assert road.rows(states) == [("redriven", 1), ("open", 1)]
     feed.apply(sent_again, replayed_from=1)
-    assert road.rows(states) == [("redriven", 1), ("open", 2)]
+    assert road.rows(states) == [("redriven", 1), ("open", 1)]
     road.execute("ALTER TABLE pg_outbox DROP CONSTRAINT ck")
     feed.apply(sent_again)
-    assert road.rows(states) == [("redriven", 1), ("redriven", 2)]
+    assert road.rows(states) == [("redriven", 1), ("redriven", 1)]
     assert road.rows("SELECT origin, verdict FROM pg_webhook_inbox") == [("redrive", "advanced")]
+
+
+def test_an_applied_event_closes_only_the_row_of_its_own_object(road: Road, feed: Feed) -> None:
+    """Two objects under one event id: handling one leaves the other's row open, with its bytes."""
+    for object_id in ("dep-1", "dep-2"):
+        road.correlate(object_id)
+    feed.apply(deposit("evt-1", "dep-1", 1, "settled", ordered_amount_minor=-1))
+    feed.apply(deposit("evt-1", "dep-2", 1, "settled", ordered_amount_minor=-1))
+    feed.apply(deposit("evt-1", "dep-1", 1, "open"))
+    states = "SELECT object_id, state FROM quarantined_events ORDER BY id"
+    assert road.rows(states) == [("dep-1", "redriven"), ("dep-2", "open")]

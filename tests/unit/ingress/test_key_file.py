@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ingress.key_file import parse
 from ingress.public_keys import KeyringError, PublicKey
@@ -72,6 +74,9 @@ def test_tables_are_known_by_their_beginning(beginning: str) -> None:
         (table(public=ONE.secret_text()), "/etc/keys.toml, [[key]] 1, public: a key starts with whpk_"),
         ("[[key]]\npublic = 7\n", "/etc/keys.toml, [[key]] 1, public: must be a text"),
         (table() * 65, "/etc/keys.toml: 65 tables [[key]]; at most 64"),
+        ("key = " + "[" * 10_000, "/etc/keys.toml: not TOML (somewhere)"),
+        ("key = " + "7" * 10_000, "/etc/keys.toml: not TOML (somewhere)"),
+        (table("not_after = 2026-02-30T00:00:00Z"), "/etc/keys.toml: not TOML ("),
         ("#" * 70_000, "/etc/keys.toml: larger than 65536 bytes"),
     ],
 )
@@ -83,6 +88,21 @@ def test_a_fault_is_named_with_its_place(content: str, message: str) -> None:
     assert str(caught.value).startswith(message)
     assert ONE.secret_text() not in str(caught.value)
     assert ONE.public_text() not in str(caught.value)
+
+
+EARLY = "not_after = 0001-01-01T00:00:00+14:00\n"
+PIECES = st.sampled_from([table(), table("test_only = true"), "[[key]]", "\n", "id = 'x'\n", EARLY, "[", "'"])
+
+
+@given(st.lists(PIECES | st.binary(max_size=5).map(lambda raw: raw.decode("latin-1")), max_size=12), st.booleans())
+def test_whatever_stands_in_it_there_are_keys_or_one_kind_of_error(pieces: list[str], toml: bool) -> None:
+    """A file is read again while the process runs: any other error would end it."""
+    try:
+        found = keys("".join(pieces), TOML if toml else PATH)
+    except KeyringError:
+        return
+    assert found
+    assert {type(key.valid_at(datetime.now(UTC))) for key in found} == {bool}
 
 
 def test_a_secret_as_a_members_name_is_not_repeated() -> None:

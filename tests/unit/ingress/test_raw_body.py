@@ -78,9 +78,23 @@ def test_any_of_several_signatures_is_enough(separator: bytes) -> None:
         (signature().hex().encode()[:-2] + b"aA",),
         (signature().hex().encode()[:-1] + b"\xe9",),
         (base64.b64encode(signature()),),
+        (signature().hex().encode() + b" " * 8192,),
         (b" ".join([signature(key=OTHER, body=b"x").hex().encode()] * 4 + [signature().hex().encode()]),),
     ],
-    ids=["missing", "empty", "repeated", "short", "long", "odd", "0x", "mixed case", "no ASCII", "base64", "too many"],
+    ids=[
+        "missing",
+        "empty",
+        "repeated",
+        "short",
+        "long",
+        "odd",
+        "0x",
+        "mixed case",
+        "no ASCII",
+        "base64",
+        "padded",
+        "too many",
+    ],
 )
 def test_malformed_headers_are_refused(values: tuple[bytes, ...]) -> None:
     """Never by an unforeseen error."""

@@ -148,6 +148,17 @@ def test_malformed_headers_are_refused(name: bytes, value: bytes, reason: str) -
     assert reason_of(with_header(signed(KEY, BODY), name, value)) == reason
 
 
+def test_a_padded_copy_of_an_authentic_request_is_refused() -> None:
+    """Foreign entries are passed over and nobody signs them, so their length has a bound of its own."""
+    own = signed(KEY, BODY).head.all(b"webhook-signature")[0]
+    for room, accepted in ((8192, True), (8193, False)):
+        padded = with_header(signed(KEY, BODY), b"webhook-signature", own + b" v1," + b"A" * (room - len(own) - 4))
+        if accepted:
+            assert SCHEME.verify(padded, (PUBLIC,), at(NOW)).key.id == "k1"
+        else:
+            assert reason_of(padded) == "signature"
+
+
 @pytest.mark.parametrize("name", [b"webhook-id", b"webhook-timestamp", b"webhook-signature"])
 def test_missing_and_repeated_headers_are_refused(name: bytes) -> None:
     """Exactly one of each."""

@@ -57,6 +57,21 @@ def test_an_installation_for_test_events(helm: Helm, tmp_path: Path, monkeypatch
     assert settings.database.password is not None
 
 
+def test_endpoints_from_a_secret(helm: Helm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that the setting names lies in a mount of the door alone; no other public keys need to be given."""
+    pairs = ("ingress.endpoints.existingSecret=endpoints", "ingress.publicKeys.existingSecret=")
+    for work in workloads(helm.render(SINGLE, *pairs)):
+        assert ("endpoints" in work.secrets) == (work.component == "ingress")
+        assert "gateway-public-keys" not in work.secrets
+        if work.component == "ingress":
+            settings = settings_from(work.environment, tmp_path, monkeypatch).ingress
+            assert (settings.public_keys_file, settings.endpoints_file) == (
+                None,
+                Path("/etc/tallyhook/endpoints/endpoints.toml"),
+            )
+            assert "/etc/tallyhook/endpoints" in {mount["mountPath"] for mount in work.container["volumeMounts"]}
+
+
 @pytest.mark.parametrize("amount", [1024, 262_144, 1_000_000, 8_388_608])
 def test_whole_numbers_stay_whole(helm: Helm, amount: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large whole number is not written in the exponent form that helm's floats have."""

@@ -1,0 +1,123 @@
+"""Everything that the database has of an object, object by object: five sorted walks, merged.
+
+In memory: the rows of one object and the rows that were fetched ahead.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from tallyhook.operations.audit.recompute import Entry
+from tallyhook.operations.audit.snapshot import Snapshot
+from tallyhook.operations.audit.stored_event import InboxEvent
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DepositRow:
+    """A row of pg_deposits and what the correlation of its deposit says (None: there is none)."""
+
+    pg_version: int
+    status: str
+    is_terminal: bool | None
+    late_slip_accepted_until: datetime | None
+    ordered_amount_minor: int | None
+    transferred_amount_minor: int | None
+    amount_received_minor: int | None
+    fee_total_minor: int | None
+    credited_amount_minor: int | None
+    fee_breakdown: str | None
+    overpayment: str | None
+    balance_transaction_id: str | None
+    clearing_available_at: datetime | None
+    our_order_id: str
+    our_user_id: str
+    credited: bool
+    reversed: bool
+    correlated_order_id: str | None
+    correlated_user_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FlagRow:
+    """A row of pg_deposit_overpayment_flags."""
+
+    claim_id: str
+    version: int
+    cause: str
+    amount_minor: int
+    slip_received_at: datetime
+    status: str
+    action_required: str
+    expected_response_at: datetime | None
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class OutboxRow:
+    """A row of pg_outbox."""
+
+    partition: int
+    seq: int
+    type: str
+    topic: str
+    payload: str
+    dedupe_key: str
+    causation_id: str
+    version: int
+    created_at: datetime
+
+
+@dataclass(slots=True)
+class StoredObject:
+    """One object: its events in the order of arrival, and what is stored of it."""
+
+    id: str
+    events: list[InboxEvent] = field(default_factory=list)
+    deposit: DepositRow | None = None
+    entries: dict[str, Entry] = field(default_factory=dict)
+    flags: dict[str, FlagRow] = field(default_factory=dict)
+    outbox: list[OutboxRow] = field(default_factory=list)
+
+    @property
+    def partition(self) -> int | None:
+        """Where its events lie; None when there are none."""
+        return self.events[0].partition if self.events else None
+
+
+def stored_objects(snapshot: Snapshot) -> Iterator[StoredObject]:
+    """Every object that any of the tables knows, in the order of their ids' bytes."""
+    names = ("inbox", "deposits", "entries", "flags", "outbox")
+    walks = {name: groupby(snapshot.walk(name), key=itemgetter(0)) for name in names}
+    heads = {name: next(walk, None) for name, walk in walks.items()}
+    while True:
+        waiting = {name: head for name, head in heads.items() if head is not None}
+        if not waiting:
+            return
+        # Code points are in the order of UTF-8's bytes, which is that of the collation "C".
+        object_id = min(head[0] for head in waiting.values())
+        made = StoredObject(object_id)
+        for name, (key, rows) in waiting.items():
+            if key == object_id:
+                _add(made, name, rows)
+                heads[name] = next(walks[name], None)
+        yield made
+
+
+def _add(made: StoredObject, name: str, rows: Iterator[Row]) -> None:
+    for _, *row in rows:
+        match name:
+            case "inbox":
+                made.events.append(InboxEvent(*row))
+            case "deposits":
+                made.deposit = DepositRow(*row)
+            case "entries":
+                made.entries[row[0]] = Entry(*row)
+            case "flags":
+                made.flags[row[0]] = FlagRow(*row)
+            case _:
+                made.outbox.append(OutboxRow(*row))

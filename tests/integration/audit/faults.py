@@ -1,0 +1,160 @@
+"""Faults to be planted in the database, and which checks must find them."""
+
+from dataclasses import dataclass
+from typing import LiteralString
+
+from tallyhook.operations.audit.findings import CheckName
+
+# Each chooses one row of the traffic that went before; the statements of a fault find its name as %(it)s.
+LATE_EVENT = (
+    "SELECT event_id FROM pg_webhook_inbox i WHERE verdict = 'late'"
+    " AND NOT EXISTS (SELECT FROM redeliveries r WHERE r.event_id = i.event_id) ORDER BY event_id LIMIT 1"
+)
+DEPOSIT = "SELECT pg_deposit_id FROM pg_deposits WHERE pg_version > 2 ORDER BY pg_deposit_id LIMIT 1"
+USER = "SELECT user_id FROM pg_user_balances ORDER BY user_id LIMIT 1"
+EFFECT = "SELECT dedupe_key FROM pg_outbox WHERE topic = 'fail_order' AND seq > 0 ORDER BY partition, seq LIMIT 1"
+DEBIT = "SELECT entry_key FROM pg_user_balance_entries WHERE amount_minor < 0 ORDER BY entry_key LIMIT 1"
+CREDIT = "SELECT entry_key FROM pg_user_balance_entries WHERE amount_minor > 0 ORDER BY entry_key LIMIT 1"
+REDELIVERY = "SELECT event_id FROM redeliveries ORDER BY event_id LIMIT 1"
+PARTITION = (
+    "SELECT partition FROM sink_offsets WHERE topic = 'tallyhook.state-changes' AND next_outbox_seq > 5"
+    " ORDER BY partition LIMIT 1"
+)
+
+RAISE_ARRIVALS = (
+    "UPDATE sink_offsets SET next_arrival_seq = next_arrival_seq + 1"
+    " WHERE topic = 'tallyhook.state-changes' AND partition = %(it)s"
+)
+RAISE_OUTBOX = (
+    "UPDATE sink_offsets SET next_outbox_seq = next_outbox_seq + 1"
+    " WHERE topic = 'tallyhook.state-changes' AND partition = %(it)s"
+)
+CREDIT_AGAIN = (
+    "INSERT INTO pg_user_balance_entries (entry_key, user_id, amount_minor, event_id)"
+    " SELECT entry_key || '-again', user_id, amount_minor, event_id FROM pg_user_balance_entries"
+    " WHERE entry_key = %(it)s"
+)
+PAY_AGAIN = (
+    "UPDATE pg_user_balances b SET balance_minor = balance_minor + e.amount_minor"
+    " FROM pg_user_balance_entries e WHERE e.entry_key = %(it)s AND e.user_id = b.user_id"
+)
+EFFECT_AGAIN = (
+    "INSERT INTO pg_outbox (partition, seq, aggregatetype, aggregateid, type, topic, payload, dedupe_key,"
+    " causation_id, version, received_at)"
+    " SELECT o.partition, s.next_outbox_seq, o.aggregatetype, o.aggregateid, o.type, o.topic, o.payload,"
+    " o.dedupe_key || '-again', o.causation_id, o.version, o.received_at FROM pg_outbox o"
+    " JOIN sink_offsets s ON s.partition = o.partition AND s.topic = 'tallyhook.state-changes'"
+    " WHERE o.dedupe_key = %(it)s"
+)
+NUMBER_IT = (
+    "UPDATE sink_offsets s SET next_outbox_seq = next_outbox_seq + 1 FROM pg_outbox o"
+    " WHERE o.dedupe_key = %(it)s AND s.partition = o.partition AND s.topic = 'tallyhook.state-changes'"
+)
+ANNOUNCE_OTHERWISE = (
+    "UPDATE pg_outbox SET payload = jsonb_set(payload, ARRAY['balance_after_minor'], '7') WHERE dedupe_key = %(it)s"
+)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is done, and what must come of it.
+
+    Args:
+        choice: gives the name of what it is done to.
+        statements: each must change something.
+        red: the checks that must fail; no other may.
+        named_in: the one of them whose counterexample names it.
+    """
+
+    choice: LiteralString
+    statements: tuple[LiteralString, ...]
+    red: frozenset[CheckName]
+    named_in: CheckName
+
+
+def _fault(choice: LiteralString, *statements: LiteralString, red: tuple[CheckName, ...]) -> Fault:
+    """A fault that is named in the first check of `red`."""
+    return Fault(choice, statements, frozenset(red), red[0])
+
+
+FAULTS: dict[str, Fault] = {
+    "a deleted inbox row": _fault(
+        LATE_EVENT,
+        "DELETE FROM pg_webhook_inbox WHERE event_id = %(it)s",
+        red=("deliveries", "arrival_numbers"),
+    ),
+    "changed bytes": _fault(
+        LATE_EVENT,
+        "UPDATE pg_webhook_inbox SET event_raw = event_raw || ' ' WHERE event_id = %(it)s",
+        red=("deliveries",),
+    ),
+    "a redelivery that is not noted": _fault(
+        REDELIVERY, "DELETE FROM redeliveries WHERE event_id = %(it)s", red=("deliveries",)
+    ),
+    "a quarantined event that is gone": _fault(
+        "SELECT 'evt_money'", "DELETE FROM quarantined_events WHERE event_id = %(it)s", red=("deliveries",)
+    ),
+    "a dead letter that is gone": _fault(
+        "SELECT 'evt_no_mode'", "DELETE FROM quarantined_events WHERE event_id = %(it)s", red=("deliveries",)
+    ),
+    "a skipped arrival number": _fault(PARTITION, RAISE_ARRIVALS, red=("arrival_numbers",)),
+    "a missing outbox number": _fault(PARTITION, RAISE_OUTBOX, red=("outbox_numbers",)),
+    "a deleted outbox row": _fault(
+        EFFECT, "DELETE FROM pg_outbox WHERE dedupe_key = %(it)s", red=("outbox", "outbox_numbers", "effects")
+    ),
+    "a lowered version": _fault(
+        DEPOSIT,
+        "UPDATE pg_deposits SET pg_version = pg_version - 1 WHERE pg_deposit_id = %(it)s",
+        red=("aggregates",),
+    ),
+    "a column of an older state": _fault(
+        "SELECT 'dep_odd'",
+        "UPDATE pg_deposits SET fee_breakdown = NULL WHERE pg_deposit_id = %(it)s",
+        red=("aggregates",),
+    ),
+    "a mark that is gone": _fault(
+        "SELECT 'dep_odd'",
+        "UPDATE pg_deposits SET reversed_at = NULL WHERE pg_deposit_id = %(it)s",
+        red=("aggregates",),
+    ),
+    "another owner": _fault(
+        DEPOSIT,
+        "UPDATE pg_deposit_correlations SET our_user_id = 'somebody_else' WHERE pg_deposit_id = %(it)s",
+        red=("aggregates",),
+    ),
+    "a changed flag": _fault(
+        "SELECT 'clm_late'",
+        "UPDATE pg_deposit_overpayment_flags SET observed_deposit_version = 4 WHERE claim_id = %(it)s",
+        red=("flags",),
+    ),
+    "a flag that is gone": _fault(
+        "SELECT 'clm_late'", "DELETE FROM pg_deposit_overpayment_flags WHERE claim_id = %(it)s", red=("flags",)
+    ),
+    "another verdict": _fault(
+        LATE_EVENT,
+        "UPDATE pg_webhook_inbox SET verdict = 'advanced', reason = NULL WHERE event_id = %(it)s",
+        red=("verdicts",),
+    ),
+    "a changed balance": _fault(
+        USER,
+        "UPDATE pg_user_balances SET balance_minor = balance_minor + 1 WHERE user_id = %(it)s",
+        red=("ledger",),
+    ),
+    "a debit that is gone": _fault(
+        DEBIT, "DELETE FROM pg_user_balance_entries WHERE entry_key = %(it)s", red=("ledger",)
+    ),
+    "a second credit": _fault(CREDIT, CREDIT_AGAIN, PAY_AGAIN, red=("ledger",)),
+    "a balance that was announced wrongly": _fault(CREDIT, ANNOUNCE_OTHERWISE, red=("effects", "ledger")),
+    "a doubled effect": _fault(EFFECT, EFFECT_AGAIN, NUMBER_IT, red=("outbox",)),
+}
+
+_PRUNE_INBOX = (
+    "DELETE FROM pg_webhook_inbox i USING sink_offsets s WHERE s.topic = 'tallyhook.state-changes'"
+    " AND s.partition = i.partition AND i.processed_at IS NOT NULL AND i.arrival_seq < s.next_arrival_seq / 2"
+)
+_PRUNE_OUTBOX = (
+    "DELETE FROM pg_outbox o USING sink_offsets s WHERE s.topic = 'tallyhook.state-changes'"
+    " AND s.partition = o.partition AND o.seq < s.next_outbox_seq / 2"
+)
+PRUNING = (_PRUNE_INBOX, "DELETE FROM redeliveries", _PRUNE_OUTBOX)
+"""The older half of what may be pruned once it is old enough."""
