@@ -16,8 +16,13 @@ help: ## Show the targets.
 demo: $(VENV)/.runtime ## Play three deposits through the whole pipeline (KEEP=1 leaves it running).
 	@$(BIN)/tallyhook demo $(if $(KEEP),--keep)
 
-test: $(VENV)/.complete ## Run every test that must pass before a merge; starts real Kafka and PostgreSQL.
-	@$(PYTEST) -m "not cases" $(ARGS)
+test: $(VENV)/.complete ## Run every test against real Kafka and PostgreSQL, then the short chaos (ARGS=... for some).
+ifdef ARGS
+	@$(PYTEST) $(ARGS)
+else
+	@$(PYTEST) -n 2 --dist loadfile -m "not cases and not chaos"
+	@$(PYTEST) -m "chaos and not cases"
+endif
 
 lint: $(VENV)/.complete ## Check style, types, import directions and dependencies.
 	@$(BIN)/ruff check .

@@ -45,6 +45,9 @@ class RunningPipeline:
         """Returns when traffic may come."""
         self.state_dir.mkdir(parents=True, exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
+        # Ports of its own: another pipeline may be starting at this very moment.
+        stages = ("INGRESS_PORT", "STREAM_HEALTH_PORT", "SINK_HEALTH_PORT", "RELAY_HEALTH_PORT")
+        environment |= {f"TALLYHOOK_{name}": "0" for name in stages}
         environment |= {"TALLYHOOK_INGRESS_MERCHANT_ID": MERCHANT, "TALLYHOOK_STREAM_SESSION_TIMEOUT_SECONDS": "6"}
         for cache in ("TALLYHOOK_CACHE_DIR",):
             if cache in os.environ:

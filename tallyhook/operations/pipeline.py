@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import sys
 import threading
 import time
@@ -16,6 +15,7 @@ from sinks import migrations
 from tallyhook.errors import TallyhookError
 from tallyhook.gateway.signing import SigningKey
 from tallyhook.local.lock import StateDirLock
+from tallyhook.local.ports import Ports, is_free
 from tallyhook.local.service import Progress, Service
 from tallyhook.local.stack import LocalStack, local_stack
 from tallyhook.logs import logger
@@ -124,7 +124,7 @@ class Pipeline:
 
     def _make_stages(self) -> list[StageProcess]:
         env = _environment(self.settings, self.state_dir)
-        made, taken = [], set[int]()
+        made, ports = [], Ports(self.state_dir)
         health, s = self.settings.process.health_host, self.settings
         wanted = {
             "ingress": (s.ingress.host, s.ingress.port, "TALLYHOOK_INGRESS_PORT"),
@@ -134,8 +134,7 @@ class Pipeline:
         }
         for name in STAGES:
             host, port, variable = wanted[name]
-            port = _free_port(host, port, taken)
-            taken.add(port)
+            port = _port(name, port, ports)
             made.append(
                 StageProcess(
                     name,
@@ -205,16 +204,8 @@ def _write_private(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def _free_port(host: str, wanted: int, taken: set[int]) -> int:
-    """The wanted port, or a free one where it is taken."""
-    for candidate in (wanted, 0):
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((host, candidate))
-            except OSError:
-                continue
-            port = int(probe.getsockname()[1])
-            if port not in taken:
-                return port
-    raise TallyhookError(f"no free port on {host}")
+def _port(name: str, wanted: int, ports: Ports) -> int:
+    """The wanted port, or where it is taken (or 0) one of the state directory's own, kept over restarts."""
+    if wanted and is_free(wanted):
+        return wanted
+    return ports[name] if is_free(ports[name]) else ports.renew(name)
