@@ -1,5 +1,6 @@
 """The door: from a request to its answer. 2xx is said only of bytes that Kafka has confirmed."""
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
@@ -198,5 +199,5 @@ def _demand_live_key(receipt: Receipt, livemode: object) -> None:
 
 def _health(reasons: list[str]) -> Response:
     if not reasons:
-        return Response(200, b'{"status":"ok"}')
-    return Response(503, orjson.dumps({"status": "unavailable", "reasons": reasons}))
+        return Response(200, orjson.dumps({"status": "ok", "pid": os.getpid()}))
+    return Response(503, orjson.dumps({"status": "unavailable", "pid": os.getpid(), "reasons": reasons}))

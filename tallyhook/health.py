@@ -1,6 +1,7 @@
 """`/livez`, `/readyz` and `/metrics` for processes that serve nothing else, on a thread and loop of their own."""
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Sequence
 
@@ -83,6 +84,7 @@ class HealthServer:
 
 
 def _answer(reasons: Sequence[str]) -> web.Response:
+    # The pid tells a supervisor that it is this process which answers, and no other one on the same port.
     if not reasons:
-        return web.json_response({"status": "ok"})
-    return web.json_response({"status": "unavailable", "reasons": list(reasons)}, status=503)
+        return web.json_response({"status": "ok", "pid": os.getpid()})
+    return web.json_response({"status": "unavailable", "pid": os.getpid(), "reasons": list(reasons)}, status=503)

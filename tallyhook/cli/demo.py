@@ -54,6 +54,7 @@ def demo(
         console.print(f"\nplayed in {played:.1f} s; waiting in all {played + waiting:.1f} s")
         if keep:
             print_addresses(pipeline.describe())
+            console.print(f"in another shell: source {pipeline.exports_file}", markup=False, soft_wrap=True)
             console.print(f"ready file {ready_file}; Ctrl-C stops it", markup=False, soft_wrap=True)
             signals.wait()
     finally:

@@ -34,6 +34,7 @@ def up(
         pipeline.start()
     try:
         print_addresses(pipeline.describe())
+        console.print(f"in another shell: source {pipeline.exports_file}", markup=False, soft_wrap=True)
         stop.wait()
     finally:
         console.print("stopping ...")

@@ -2,11 +2,14 @@
 
 import json
 import os
+import shlex
 import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -22,13 +25,12 @@ from tallyhook.logs import logger
 from tallyhook.operations import topics
 from tallyhook.operations.stage_process import StageProcess
 from tallyhook.operations.supervisor import Supervisor, Unit
-from tallyhook.settings import Settings, as_environment
+from tallyhook.settings import Component, Settings, as_environment, variable_of
 
 _log = logger(__name__)
 
 READY_SECONDS = 120.0
 ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  compared with, not listened on
-STAGES = ("ingress", "stream", "sink", "relay")
 
 
 class Pipeline:
@@ -93,7 +95,10 @@ class Pipeline:
         self._ready = False
         with self._writing:
             if self.ready_file is not None:
-                self.ready_file.unlink(missing_ok=True)
+                with suppress(OSError):  # the folder may be gone; what runs must be stopped all the same
+                    self.ready_file.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.exports_file.unlink(missing_ok=True)
         self.supervisor.stop(self.stages)
         self.stack.stop()
         self._lock.release()
@@ -114,6 +119,22 @@ class Pipeline:
             "pids": {unit.name: unit.pid for unit in self._units()},
         }
 
+    @property
+    def exports_file(self) -> Path:
+        """Shell lines that point the other commands at this pipeline; mode 0600, removed on stop."""
+        return self.state_dir / "run" / "env"
+
+    def _exports(self) -> str:
+        ready = self.describe()
+        variables = {
+            "TALLYHOOK_KAFKA_BOOTSTRAP": ready["kafka_bootstrap"],
+            "TALLYHOOK_DATABASE_URL": ready["database_url"],
+            "TALLYHOOK_TOPIC_PREFIX": ready["topic_prefix"],
+            "TALLYHOOK_SCHEMA": ready["schema"],
+            "TALLYHOOK_SIGNING_KEY": ready["signing_key"],
+        }
+        return "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in variables.items())
+
     def _units(self) -> list[Unit]:
         return [*self.services, *self.stages]
 
@@ -121,30 +142,30 @@ class Pipeline:
         with self._writing:
             if self._ready and self.ready_file is not None:
                 _write_private(self.ready_file, json.dumps(self.describe(), indent=2) + "\n")
+            if self._ready:
+                _write_private(self.exports_file, self._exports())
 
     def _make_stages(self) -> list[StageProcess]:
-        env = _environment(self.settings, self.state_dir)
-        made, ports = [], Ports(self.state_dir)
+        env, ports = _environment(self.settings, self.state_dir), Ports(self.state_dir)
         health, s = self.settings.process.health_host, self.settings
-        wanted = {
-            "ingress": (s.ingress.host, s.ingress.port, "TALLYHOOK_INGRESS_PORT"),
-            "stream": (health, s.stream.health_port, "TALLYHOOK_STREAM_HEALTH_PORT"),
-            "sink": (health, s.sink.health_port, "TALLYHOOK_SINK_HEALTH_PORT"),
-            "relay": (health, s.relay.health_port, "TALLYHOOK_RELAY_HEALTH_PORT"),
+        wanted: dict[str, tuple[str, Component, str]] = {
+            "ingress": (s.ingress.host, s.ingress, "port"),
+            "stream": (health, s.stream, "health_port"),
+            "sink": (health, s.sink, "health_port"),
+            "relay": (health, s.relay, "health_port"),
         }
-        for name in STAGES:
-            host, port, variable = wanted[name]
-            port = _port(name, port, ports)
-            made.append(
-                StageProcess(
-                    name,
-                    [sys.executable, "-m", "tallyhook", name],
-                    env | {variable: str(port)},
-                    ("127.0.0.1" if host in ANY_ADDRESS else host, port),
-                    self.state_dir / "logs" / f"{name}.log",
-                )
+        return [
+            StageProcess(
+                name,
+                [sys.executable, "-m", "tallyhook", name],
+                env,
+                host="127.0.0.1" if host in ANY_ADDRESS else host,
+                port_variable=variable_of(type(component), field),
+                choose_port=partial(_choose_port, name, component, field, ports),
+                log_path=self.state_dir / "logs" / f"{name}.log",
             )
-        return made
+            for name, (host, component, field) in wanted.items()
+        ]
 
     def _await_ready(self) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -204,8 +225,18 @@ def _write_private(path: Path, text: str) -> None:
     temporary.replace(path)
 
 
-def _port(name: str, wanted: int, ports: Ports) -> int:
-    """The wanted port, or where it is taken (or 0) one of the state directory's own, kept over restarts."""
+def _choose_port(name: str, component: Component, field: str, ports: Ports) -> int:
+    """The port of the settings; where a default one is taken (or 0), one of the state directory's own.
+
+    Raises TallyhookError when somebody asked for this very port and it is taken.
+    """
+    wanted = int(getattr(component, field))
     if wanted and is_free(wanted):
         return wanted
-    return ports[name] if is_free(ports[name]) else ports.renew(name)
+    if wanted and field in component.model_fields_set:
+        variable = variable_of(type(component), field)
+        raise TallyhookError(f"{variable}={wanted}: another program has this port; stop it or choose another port")
+    port = ports[name] if is_free(ports[name]) else ports.renew(name)
+    if wanted:
+        _log.warning("port is taken, using another", stage=name, taken=wanted, port=port)
+    return port

@@ -77,13 +77,13 @@ class Supervisor:
         for unit in units:
             try:
                 unit.stop()
-            except TallyhookError as failure:
-                _log.error("unit did not stop", unit=unit.name, why=str(failure))
+            except Exception:  # noqa: BLE001  the others must be stopped all the same
+                _log.exception("unit did not stop", unit=unit.name)
 
     def _watch(self, unit: Unit) -> None:
         pause, since = FIRST_PAUSE_SECONDS, self.clock.monotonic_seconds()
         while not self._stopping.wait(LOOK_SECONDS):
-            if unit.running():
+            if self._is_running(unit):
                 continue
             if self.clock.monotonic_seconds() - since > STEADY_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
@@ -91,10 +91,27 @@ class Supervisor:
             if self._stopping.wait(pause):
                 return
             pause, since = min(pause * 2, LONGEST_PAUSE_SECONDS), self.clock.monotonic_seconds()
-            try:
-                unit.start()
-            except TallyhookError as failure:
-                _log.error("unit did not start", unit=unit.name, why=str(failure))
-                continue
-            self.restarts[unit.name] += 1
+            self._start(unit)
+
+    def _is_running(self, unit: Unit) -> bool:
+        try:
+            return unit.running()
+        except Exception:  # noqa: BLE001  what cannot be asked may still run; the next look tells
+            _log.exception("unit cannot be asked whether it runs", unit=unit.name)
+            return True
+
+    def _start(self, unit: Unit) -> None:
+        """Whatever goes wrong here, the watching goes on: a full disk today must not mean no restart tomorrow."""
+        try:
+            unit.start()
+        except TallyhookError as failure:
+            _log.error("unit did not start", unit=unit.name, why=str(failure))
+            return
+        except Exception:  # noqa: BLE001  a full disk is no reason to give the unit up
+            _log.exception("unit did not start", unit=unit.name)
+            return
+        self.restarts[unit.name] += 1
+        try:
             self.on_change()
+        except Exception:  # noqa: BLE001  the unit runs, whoever could not be told
+            _log.exception("the restart could not be told", unit=unit.name)

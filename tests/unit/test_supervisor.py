@@ -67,3 +67,33 @@ def test_one_unit_that_does_not_stop_does_not_keep_the_others_up() -> None:
     other, supervisor = Mortal(), Supervisor(lambda: None)
     supervisor.stop([Stubborn(), other])
     assert other.stopped
+
+
+def test_an_error_of_ours_does_not_end_the_watching() -> None:
+    """A start that fails with OSError, and a change that cannot be told, are followed by the next restart."""
+
+    class Unlucky(Mortal):
+        def start(self) -> None:
+            self.starts += 1
+            if self.starts == 1:
+                raise OSError("no space left")
+            self.alive.set()
+
+    told: list[int] = []
+    twice = threading.Event()
+
+    def tell() -> None:
+        told.append(1)
+        if len(told) == 2:
+            twice.set()
+        raise FileExistsError("the ready file's folder is gone")
+
+    unit, supervisor = Unlucky(), Supervisor(tell)
+    supervisor.watch(unit)
+    unit.alive.clear()
+    while not told:
+        threading.Event().wait(0.05)
+    unit.alive.clear()
+    assert twice.wait(10)
+    assert unit.starts == 3
+    supervisor.stop([unit])
