@@ -68,7 +68,7 @@ REASONS: dict[Reason, Explanation] = {
     "envelope_id": Explanation(
         "The event's id is missing, empty, too long or not text.",
         "รหัส event ไม่มี ว่าง ยาวเกินไป หรือไม่ใช่ข้อความ",
-        "Ask the gateway for the event; fetch it with `tallyhook backfill`.",
+        "Look at the bytes with `tallyhook quarantine show`; ask the gateway to send the event again.",
     ),
     "envelope_type": Explanation(
         "The event's type is missing or not text.", "ชนิดของ event ไม่มีหรือไม่ใช่ข้อความ", "Ask the gateway."

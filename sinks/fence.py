@@ -117,8 +117,8 @@ class Fence:
         lost = held.low - next_offset
         return (
             f"{place} was applied up to {next_offset} and begins at {held.low}: records {next_offset} to {held.low - 1}"
-            f" ({lost}) are gone. Note the time, accept the loss, then have the gateway's events of it with"
-            f" `tallyhook gaps` and `tallyhook backfill`. To accept: {self._accept(partition, held.low, first=first)}"
+            f" ({lost}) are gone. Note the time, accept the loss, then have the gateway send the events of that time"
+            f" again and look with `tallyhook audit`. To accept: {self._accept(partition, held.low, first=first)}"
         )
 
     def _accept(self, partition: int, offset: int, *, first: bool) -> str:

@@ -41,6 +41,11 @@ def connect(database: DatabaseSettings, component: str) -> Connection:
             client_encoding="utf8",
             options="-c timezone=UTC -c statement_timeout=0",
         )
+    except (psycopg.ProgrammingError, UnicodeError):
+        # Address and password were read when the settings were loaded; these words could repeat either.
+        raise SettingsError(
+            "TALLYHOOK_DATABASE_URL or TALLYHOOK_DATABASE_PASSWORD cannot be read by libpq: correct them"
+        ) from None
     except psycopg.OperationalError as failure:
         raise DatabaseUnavailable(f"PostgreSQL does not answer: {str(failure).strip()}") from failure
 

@@ -16,7 +16,8 @@ from tallyhook.settings import DatabaseSettings, KafkaSettings, load
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Measure stages beside hand-written ones, in the same run. Needs a checkout: the baseline stands in tests/.",
+    help="Measure stages beside hand-written ones, in the same run. Needs a checkout: the baseline stands in tests/."
+    "\n\nExample: tallyhook bench sink --events 20000",
 )
 
 Events = typer.Option(20_000, min=1_000, max=1_000_000, help="Events to measure with.")

@@ -19,7 +19,7 @@ from tallyhook.cli.signing_options import (
 from tallyhook.errors import UsageError
 from tallyhook.gateway import sources
 from tallyhook.gateway.posting import Answer, Poster
-from tallyhook.gateway.signing import SigningKey
+from tallyhook.gateway.signing import SigningKey, webhook_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +27,15 @@ class Sending:
     """How each event is posted."""
 
     key: SigningKey
-    message_id: str | None
     timestamp: int | None
     tamper: bool
 
-    def attempt(self, poster: Poster, event: sources.SourceEvent) -> tuple[str, Answer]:
-        """Signs at this moment and posts; the webhook-id and what came back."""
-        message_id = self.message_id or event.id
-        if message_id is None:
-            raise UsageError("an event has no id: give --id")
+    def attempt(self, poster: Poster, message_id: str, event: sources.SourceEvent) -> Answer:
+        """Signs at this moment and posts; what came back."""
         timestamp = int(time.time()) if self.timestamp is None else self.timestamp
         headers = self.key.sign(message_id, timestamp, event.body)
         body = event.body[:-1] + bytes([event.body[-1] ^ 1]) if self.tamper and event.body else event.body
-        return message_id, poster.post(body, headers)
+        return poster.post(body, headers)
 
 
 def send(
@@ -64,12 +60,13 @@ def send(
     events = list(sources.events(sources.read_bytes(file)))
     if not events:
         raise UsageError(f"{file} holds no event")
-    sending = Sending(signing_key(key, key_file), message_id, timestamp, tamper)
+    posts = [(_id_of(number, event, message_id), event) for number, event in enumerate(events, start=1)]
+    sending = Sending(signing_key(key, key_file), timestamp, tamper)
     poster = Poster(url)
     answers: list[dict[str, object]] = []
     refused = 0
     try:
-        for event_id, answer in _attempts(sending, poster, events, times):
+        for event_id, answer in _attempts(sending, poster, posts, times):
             refused += not answer.accepted
             if as_json:
                 answers.append({"id": event_id, "status": answer.status, "body": answer.text})
@@ -83,14 +80,22 @@ def send(
         raise typer.Exit(1)
 
 
+def _id_of(number: int, event: sources.SourceEvent, given: str | None) -> str:
+    """The webhook-id of the event with this number; looked at before the first is posted."""
+    found = event.id if given is None else given
+    if found is None:
+        raise UsageError(f"event {number} has no id: give --id with visible ASCII")
+    return webhook_id(found)
+
+
 def _attempts(
-    sending: Sending, poster: Poster, events: list[sources.SourceEvent], times: int
+    sending: Sending, poster: Poster, posts: list[tuple[str, sources.SourceEvent]], times: int
 ) -> Iterator[tuple[str, Answer]]:
     columns = (TextColumn("sending"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    total = len(events) * times
+    total = len(posts) * times
     with Progress(*columns, console=errors, transient=True, disable=total == 1 or not errors.is_terminal) as progress:
         task = progress.add_task("", total=total)
-        for event in events:
+        for message_id, event in posts:
             for _ in range(times):
-                yield sending.attempt(poster, event)
+                yield message_id, sending.attempt(poster, message_id, event)
                 progress.advance(task)

@@ -37,7 +37,7 @@ def sign(
         found = list(sources.events(content))
         message_id = found[0].id if len(found) == 1 else None
     if message_id is None:
-        raise UsageError(f"{file} has no event id: give --id")
+        raise UsageError(f"{file} has no event id: give --id with visible ASCII")
     headers = chosen.sign(message_id, int(time.time()) if timestamp is None else timestamp, content)
     if as_json:
         print_json(headers)

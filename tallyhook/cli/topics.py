@@ -9,7 +9,11 @@ from tallyhook.cli.output import JsonOption, print_json, print_table
 from tallyhook.operations import topics as operation
 from tallyhook.settings import load
 
-app = typer.Typer(no_args_is_help=True, help="Show and make the installation's topics.", rich_markup_mode=None)
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Show and make the installation's topics.\n\nExample: tallyhook topics show",
+)
 
 
 @app.command("show")

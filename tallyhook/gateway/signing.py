@@ -3,6 +3,7 @@
 import base64
 import binascii
 import hashlib
+import re
 from typing import Final
 
 from nacl.signing import SigningKey as Ed25519Key
@@ -12,6 +13,19 @@ from tallyhook.errors import UsageError
 SECRET_PREFIX: Final = "whsk_"  # noqa: S105  how a secret begins
 PUBLIC_PREFIX: Final = "whpk_"
 SEED_BYTES = 32
+MAX_ID_CHARACTERS = 512
+
+_ID = re.compile(rf"[\x21-\x7e]{{1,{MAX_ID_CHARACTERS}}}")
+
+
+def webhook_id(text: str) -> str:
+    """The text, if the header webhook-id can carry it; raises UsageError that repeats its beginning in ASCII."""
+    if _ID.fullmatch(text) is None:
+        shown = ascii(text[:40]) + ("..." if len(text) > 40 else "")
+        raise UsageError(
+            f"{shown} cannot be a webhook-id: give --id with visible ASCII, 1 to {MAX_ID_CHARACTERS} characters"
+        )
+    return text
 
 
 class SigningKey:
@@ -66,8 +80,11 @@ class SigningKey:
             message_id: webhook-id.
             timestamp: when the attempt is made, in seconds since 1970.
             body: the exact bytes that are posted.
+
+        Raises:
+            UsageError: a header cannot carry the id.
         """
-        signed = b".".join((message_id.encode(), str(timestamp).encode(), body))
+        signed = b".".join((webhook_id(message_id).encode("ascii"), str(timestamp).encode(), body))
         signature = base64.b64encode(self._key.sign(signed).signature).decode()
         return {
             "webhook-id": message_id,

@@ -46,6 +46,9 @@ def events(content: bytes) -> Iterator[SourceEvent]:
 
     A file that is one JSON document is sent byte by byte as it is; an array is sent element by element; several lines
     that are a JSON object each are sent line by line; bytes that are no JSON at all are sent as they are.
+
+    Raises:
+        UsageError: some lines are JSON objects and others are not; it names the first of these.
     """
     whole = _parsed(content)
     if isinstance(whole, list):
@@ -53,13 +56,21 @@ def events(content: bytes) -> Iterator[SourceEvent]:
             # The standard library's writer: orjson refuses integers above 64 bits and lone surrogates.
             yield _event(json.dumps(element, ensure_ascii=True, separators=(",", ":")).encode(), element)
         return
-    lines = [line for line in content.splitlines() if line.strip()]
-    if whole is None and len(lines) > 1:
-        parsed = [_parsed(line) for line in lines]
-        if all(isinstance(line, dict) for line in parsed):
-            yield from (_event(line, found) for line, found in zip(lines, parsed, strict=True))
-            return
+    lines = list(_lines(content)) if whole is None else []
+    if any(isinstance(found, dict) for _, _, found in lines):
+        for number, line, found in lines:
+            if not isinstance(found, dict):
+                raise UsageError(f"line {number} is no JSON object, though others are: correct it or remove it")
+            yield _event(line, found)
+        return
     yield _event(content, whole)
+
+
+def _lines(content: bytes) -> Iterator[tuple[int, bytes, object]]:
+    """The lines that are not blank: number from 1, bytes, and what they are as JSON."""
+    for number, line in enumerate(content.splitlines(), start=1):
+        if line.strip():
+            yield number, line, _parsed(line)
 
 
 def _parsed(content: bytes) -> object:

@@ -90,7 +90,7 @@ def _code(text: str) -> str:
     """A value as one writes it in the environment; words for nothing stay words."""
     if text in ("", "unset"):
         return text
-    return f"`{_cell(text.lower() if text in ('True', 'False') else text)}`"
+    return f"`{_cell(text)}`"
 
 
 if __name__ == "__main__":

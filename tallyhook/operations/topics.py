@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
@@ -20,10 +21,19 @@ from schemas.topics import TopicNames, TopicSpec
 from tallyhook import kafka
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
 from tallyhook.postgres import connect
-from tallyhook.settings import Settings
+from tallyhook.settings import KafkaSettings, Settings
 
-_WAIT_SECONDS = 30.0
+T = TypeVar("T")
+
+_GRACE_SECONDS = 1.0
+"""librdkafka says by itself that a request ran out of time; only where it does not, the wait for it ends."""
 _SPREAD_SECONDS = 10.0
+_SILENT = (
+    KafkaError._TIMED_OUT,  # noqa: SLF001  librdkafka's own codes have no public name
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._RESOLVE,  # noqa: SLF001
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +70,8 @@ def specs(settings: Settings) -> Iterator[TopicSpec]:
 def show(settings: Settings) -> list[TopicStatus]:
     """Compares the topics with what they must be; changes nothing. Raises KafkaUnavailable."""
     admin = kafka.admin(settings.kafka)
-    found = _describe(admin, [spec.name for spec in specs(settings)])
-    configs = _configs(admin, list(found))
+    found = _describe(admin, settings.kafka, [spec.name for spec in specs(settings)])
+    configs = _configs(admin, settings.kafka, list(found))
     return [_compare(spec, settings, found.get(spec.name), configs.get(spec.name, {})) for spec in specs(settings)]
 
 
@@ -94,31 +104,45 @@ def replication_of(settings: Settings) -> int:
     return 3 if settings.installation.durability == "replicated" else 1
 
 
-def _describe(admin: AdminClient, names: list[str]) -> dict[str, Any]:
-    futures = admin.describe_topics(TopicCollection(names), request_timeout=_WAIT_SECONDS)
-    found: dict[str, Any] = {}
-    for name, future in futures.items():
-        try:
-            found[name] = future.result(_WAIT_SECONDS)
-        except KafkaException as failure:
-            if failure.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise KafkaUnavailable(f"topic {name} cannot be described: {failure.args[0].str()}") from failure
-    return found
+def _answer(future: "Future[T]", kafka: KafkaSettings, question: str, *, fine: int | None = None) -> T | None:
+    """What the broker answered; None where it answered with the error that is `fine`. Raises KafkaUnavailable."""
+    try:
+        return future.result(kafka.request_timeout_seconds + _GRACE_SECONDS)
+    except TimeoutError:
+        reason = "no answer"
+    except KafkaException as failure:
+        error = failure.args[0]
+        if error.code() == fine:
+            return None
+        if error.code() not in _SILENT:
+            raise KafkaUnavailable(f"{question}: {error.str()}") from failure
+        reason = error.str()
+    raise KafkaUnavailable(
+        f"{question}: Kafka at {kafka.bootstrap} does not answer within {kafka.request_timeout_seconds:g} s ({reason});"
+        " start it, or correct TALLYHOOK_KAFKA_BOOTSTRAP"
+    )
 
 
-def _configs(admin: AdminClient, names: list[str]) -> dict[str, dict[str, str]]:
+def _describe(admin: AdminClient, kafka: KafkaSettings, names: list[str]) -> dict[str, Any]:
+    futures = admin.describe_topics(TopicCollection(names), request_timeout=kafka.request_timeout_seconds)
+    missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+    answers = {
+        name: _answer(future, kafka, f"topic {name} cannot be described", fine=missing)
+        for name, future in futures.items()
+    }
+    return {name: answer for name, answer in answers.items() if answer is not None}
+
+
+def _configs(admin: AdminClient, kafka: KafkaSettings, names: list[str]) -> dict[str, dict[str, str]]:
     if not names:
         return {}
-    futures = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name) for name in names])
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    futures = admin.describe_configs(resources, request_timeout=kafka.request_timeout_seconds)
     found: dict[str, dict[str, str]] = {}
     for resource, future in futures.items():
-        try:
-            entries = future.result(_WAIT_SECONDS)
-        except KafkaException as failure:
-            # Deleted between the two questions: the comparison will call every setting wrong, and it is.
-            if failure.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise KafkaUnavailable(f"topic {resource.name}: {failure.args[0].str()}") from failure
-            entries = {}
+        # Deleted between the two questions: the comparison will call every setting wrong, and it is.
+        missing = KafkaError.UNKNOWN_TOPIC_OR_PART
+        entries = _answer(future, kafka, f"the configuration of topic {resource.name}", fine=missing) or {}
         found[resource.name] = {entry.name: str(entry.value) for entry in entries.values()}
     return found
 
@@ -160,13 +184,11 @@ def _create(admin: AdminClient, missing: list[TopicSpec], settings: Settings) ->
         )
         for spec in missing
     ]
-    for name, future in admin.create_topics(topics, operation_timeout=_WAIT_SECONDS).items():
-        try:
-            future.result(_WAIT_SECONDS)
-        except KafkaException as failure:
-            # Another `topics apply` at the same moment made it: that is as good.
-            if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise KafkaUnavailable(f"topic {name} cannot be created: {failure.args[0].str()}") from failure
+    bound = settings.kafka.request_timeout_seconds
+    for name, future in admin.create_topics(topics, operation_timeout=bound, request_timeout=bound).items():
+        # Another `topics apply` at the same moment made it: that is as good.
+        exists = KafkaError.TOPIC_ALREADY_EXISTS
+        _answer(future, settings.kafka, f"topic {name} cannot be created", fine=exists)
 
 
 def _settled(settings: Settings, changed: bool) -> list[TopicStatus]:
@@ -193,11 +215,9 @@ def _configure(admin: AdminClient, wrong: list[TopicSpec], settings: Settings) -
         )
         for spec in wrong
     ]
-    for resource, future in admin.incremental_alter_configs(resources).items():
-        try:
-            future.result(_WAIT_SECONDS)
-        except KafkaException as failure:
-            raise KafkaUnavailable(f"topic {resource.name} cannot be configured: {failure.args[0].str()}") from failure
+    futures = admin.incremental_alter_configs(resources, request_timeout=settings.kafka.request_timeout_seconds)
+    for resource, future in futures.items():
+        _answer(future, settings.kafka, f"topic {resource.name} cannot be configured")
 
 
 def _record(settings: Settings, statuses: list[TopicStatus]) -> None:

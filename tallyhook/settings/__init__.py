@@ -13,6 +13,7 @@ from tallyhook.settings.installation import (
 )
 from tallyhook.settings.loading import (
     COMPONENTS,
+    OPTION_VARIABLES,
     SettingDescription,
     Settings,
     as_environment,
@@ -26,6 +27,7 @@ from tallyhook.settings.stages import IngressSettings, RelaySettings, SinkSettin
 
 __all__ = [
     "COMPONENTS",
+    "OPTION_VARIABLES",
     "PROFILES",
     "Component",
     "DatabaseSettings",

@@ -29,10 +29,13 @@ class _SecretFiles(PydanticBaseSettingsSource):
             return None, field_name, False
         try:
             return Path(path).read_text(encoding="utf-8").strip(), field_name, False
-        except (OSError, UnicodeDecodeError) as failure:
+        except (OSError, ValueError) as failure:
+            # What is no absolute path may be the secret itself, given to the wrong one of the two variables.
+            shown = path if Path(path).is_absolute() else "..."
+            reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
             raise SettingsError(
-                f"{name}_FILE={path}: cannot be read ({failure}); check the path and its mode"
-            ) from failure
+                f"{name}_FILE={shown}: cannot be read ({reason}); check the path and its mode"
+            ) from None
 
     def __call__(self) -> dict[str, Any]:
         found = {name: self.get_field_value(field, name)[0] for name, field in self.settings_cls.model_fields.items()}
@@ -42,7 +45,9 @@ class _SecretFiles(PydanticBaseSettingsSource):
 class Component(BaseSettings):
     """Base of the settings classes: frozen, unknown variables are ignored here and reported by `unknown_variables`."""
 
-    model_config = SettingsConfigDict(env_prefix="TALLYHOOK_", frozen=True, extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="TALLYHOOK_", frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True
+    )
 
     @classmethod
     def settings_customise_sources(

@@ -4,9 +4,11 @@ import hashlib
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, field_validator
+from pydantic_core import PydanticCustomError
 from pydantic_settings import SettingsConfigDict
 
+from tallyhook.settings import database_address
 from tallyhook.settings.component import Component, unit
 
 
@@ -99,6 +101,14 @@ class DatabaseSettings(Component):
         10, ge=1, le=120, description="one connection attempt", json_schema_extra=unit("seconds")
     )
     prepare: bool = Field(True, description="prepared statements; false behind a pgbouncer older than 1.21")
+
+    @field_validator("url")
+    @classmethod
+    def _readable(cls, url: SecretStr | None) -> SecretStr | None:
+        # libpq's own words repeat what they could not read, so that they are not passed on.
+        if url is not None and not database_address.readable(url.get_secret_value()):
+            raise PydanticCustomError("database_address", database_address.WANTED)
+        return url
 
 
 class ProcessSettings(Component):

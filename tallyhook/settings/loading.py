@@ -55,6 +55,10 @@ COMPONENTS: Mapping[str, type[Component]] = {
 }
 
 
+OPTION_VARIABLES = frozenset({"TALLYHOOK_SIGNING_KEY"})
+"""Variables that stand for an option of the command line; a test holds them to the options."""
+
+
 def load() -> Settings:
     """Reads and checks every setting; raises SettingsError that names the variable, the value and the bounds."""
     values: dict[str, Any] = {name: load_component(component) for name, component in COMPONENTS.items()}
@@ -91,7 +95,7 @@ def describe() -> Iterator[SettingDescription]:
                 variable=variable_of(component, field_name),
                 meaning=field.description or "",
                 unit=unit_of(field),
-                default="unset" if field.default is None else str(field.default),
+                default="unset" if field.default is None else _as_variable(field.default),
                 bounds=bounds_of(field),
                 secret=is_secret(field),
             )
@@ -101,6 +105,7 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """Variables that look like ours and are not: most often a typing error."""
     known = {row.variable for row in describe()}
     known |= {row.variable + "_FILE" for row in describe() if row.secret}
+    known |= OPTION_VARIABLES
     return sorted(name for name in environ if name.startswith("TALLYHOOK_") and name not in known)
 
 
@@ -115,10 +120,13 @@ def as_environment(settings: Settings) -> dict[str, str]:
                 continue
             if isinstance(value, SecretStr):
                 value = value.get_secret_value()
-            variables[variable_of(component, field_name)] = (
-                str(value).lower() if isinstance(value, bool) else str(value)
-            )
+            variables[variable_of(component, field_name)] = _as_variable(value)
     return variables
+
+
+def _as_variable(value: object) -> str:
+    """A value as one writes it in the environment."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _explain(component: type[Component], error: Any) -> str:

@@ -96,6 +96,13 @@ class StreamSettings(Component):
     )
     store: Literal["memory", "rocksdb"] = Field("memory", description="where the version table lives between batches")
     data_dir: Path = Field(Path(".tallyhook/streams"), description="folder of the RocksDB store")
+    object_retention_days: int = Field(
+        40,
+        ge=31,
+        le=3650,
+        description="an object's versions are forgotten so long after its last delivery",
+        json_schema_extra=unit("days"),
+    )
     replication: int = Field(
         1,
         ge=1,

@@ -65,5 +65,5 @@ def test_a_given_database_that_does_not_answer_is_a_clear_error(closed_port: int
 def test_a_given_address_that_is_none_is_a_wrong_setting() -> None:
     """Not a libpq URI at all: the text, which may hold a secret, is not repeated."""
     with pytest.raises(SettingsError, match="TALLYHOOK_DATABASE_URL is neither a libpq URI") as failure:
-        given_postgres(DatabaseSettings(url=SecretStr("postgresql//u:s3cret@h")), no_report)
+        given_postgres(DatabaseSettings().model_copy(update={"url": SecretStr("postgresql//u:s3cret@h")}), no_report)
     assert "s3cret" not in str(failure.value)

@@ -70,13 +70,14 @@ class Operated:
 
     def start(self, name: str, **more: str) -> None:
         """Starts a stage and returns once it is ready."""
-        port = _free_port()
         stage = StageProcess(
             name,
             [sys.executable, "-m", "tallyhook", name],
-            self.variables(**{f"TALLYHOOK_{name.upper()}_HEALTH_PORT": str(port)} | more),
-            ("127.0.0.1", port),
-            self.folder / f"{name}.log",
+            self.variables(**more),
+            host="127.0.0.1",
+            port_variable=f"TALLYHOOK_{name.upper()}_HEALTH_PORT",
+            choose_port=_free_port,
+            log_path=self.folder / f"{name}.log",
         )
         self.stages[name] = stage
         stage.start()

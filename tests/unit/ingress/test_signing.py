@@ -56,3 +56,20 @@ def test_what_is_no_key_is_refused_without_repeating_it(text: str) -> None:
 
     assert "tallyhook keys generate" in str(caught.value)
     assert not text or text not in str(caught.value).replace("whsk_ and", "")
+
+
+@pytest.mark.parametrize("message_id", ["e", "evt_1~!", "x" * 512])
+def test_visible_ascii_is_a_webhook_id(message_id: str) -> None:
+    """1 to 512 characters."""
+    assert SigningKey(bytes(32)).sign(message_id, 1, b"")["webhook-id"] == message_id
+
+
+@pytest.mark.parametrize(
+    "message_id", ["", "x" * 513, "evt_ก", "evt_é", "evt 1", "evt_1\n", "evt_1\r\nx-more: 1", "evt_\x7f", "evt_\udcff"]
+)
+def test_what_a_header_cannot_carry_is_no_webhook_id(message_id: str) -> None:
+    """The message says what to do, and can itself be printed anywhere."""
+    with pytest.raises(UsageError, match="give --id with visible ASCII") as refused:
+        SigningKey(bytes(32)).sign(message_id, 1, b"")
+    assert str(refused.value).isprintable()
+    assert str(refused.value).isascii()

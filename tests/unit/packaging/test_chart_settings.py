@@ -39,7 +39,7 @@ def test_values_reach_the_program(helm: Helm, tmp_path: Path, monkeypatch: pytes
     assert settings.kafka.sasl_password.get_secret_value() == "in-a-file"
     assert settings.kafka.ssl_key_password is not None
     assert settings.database.url is not None
-    assert settings.database.url.get_secret_value() == "in-a-file"
+    assert settings.database.url.get_secret_value() == "host=in-a-file"
     assert settings.database.password is None
     assert settings.stream.replication == 3
     assert settings.stream.store == "rocksdb"

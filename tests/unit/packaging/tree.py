@@ -15,8 +15,8 @@ EXAMPLES = (ROOT / "examples" / "helm" / "single-node.yaml", ROOT / "examples" /
 def settings_from(environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     """Loads the settings as a process with this environment would.
 
-    A secret that stands in a file is given the content `in-a-file`, since the paths are those of a container. Fails for
-    a variable that the program does not know.
+    A secret that stands in a file is given the content `in-a-file`, and the database's address `host=in-a-file`, since
+    the paths are those of a container. Fails for a variable that the program does not know.
     """
     assert unknown_variables(environment) == []
     in_files = {f"{row.variable}_FILE" for row in describe() if row.secret}
@@ -24,9 +24,11 @@ def settings_from(environment: Mapping[str, str], folder: Path, monkeypatch: pyt
         for row in describe():
             patch.delenv(row.variable, raising=False)
             patch.delenv(f"{row.variable}_FILE", raising=False)
-        secret = folder / "secret"
+        secret, address = folder / "secret", folder / "address"
         secret.write_text("in-a-file\n", encoding="utf-8")
+        address.write_text("host=in-a-file\n", encoding="utf-8")
+        files = dict.fromkeys(in_files, secret) | {"TALLYHOOK_DATABASE_URL_FILE": address}
         for name, value in environment.items():
             if name.startswith("TALLYHOOK_"):
-                patch.setenv(name, str(secret) if name in in_files else value)
+                patch.setenv(name, str(files.get(name, value)))
         return load()
