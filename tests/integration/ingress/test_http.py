@@ -1,5 +1,6 @@
 """HTTP/1.1 on real sockets: what cannot be read, what is too large or too slow, and what a connection may do."""
 
+import json
 import time
 from collections.abc import Callable
 
@@ -97,7 +98,7 @@ def test_an_answer_to_head_has_no_body(ingress: IngressProcess) -> None:
             connection.sendall(head(path, {}, "HEAD"))
             assert read_answer(connection)[0] == status
         connection.sendall(head("/livez", {}, "GET"))
-        assert read_answer(connection)[2] == b'{"status":"ok"}'
+        assert json.loads(read_answer(connection)[2])["status"] == "ok"
 
 
 def test_pipelined_requests_are_answered_in_their_order(ingress: IngressProcess) -> None:
