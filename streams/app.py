@@ -15,11 +15,14 @@ from schemas.topics import TopicNames
 from streams.agent import Guardian
 from streams.connection import broker_credentials, broker_urls
 from streams.ending import ENDED_BY_ITSELF, end_process
-from streams.faust_repairs import RepairedApp, batches, unexpected_versions
+from streams.faust_batches import batches
+from streams.faust_repairs import RepairedApp, unexpected_versions
+from streams.faust_stores import StoreWalk, WalkedTable
 from streams.faust_view import FaustView
 from streams.plan import Planner
 from streams.positions import Positions, commit_note
 from streams.publisher import Publisher
+from streams.retention import STEP_SECONDS, Retention
 from streams.table import ROCKSDB_OPTIONS, TABLE, ObjectTable
 from streams.watchdog import Watchdog
 from tallyhook import logs
@@ -96,12 +99,25 @@ def build_app(
         options=dict(ROCKSDB_OPTIONS) if stream.store == "rocksdb" else None,
     )
     planner = Planner(names, livemode=installation.livemode)
-    guardian = Guardian(planner, ObjectTable(table), publisher, clock or SystemClock(), metrics)
+    clock = clock or SystemClock()
+    objects = ObjectTable(table)
+    guardian = Guardian(planner, objects, publisher, clock, metrics)
+    retention = Retention(
+        StoreWalk(app, table),
+        objects.changelog_topic,
+        publisher,
+        clock,
+        metrics,
+        retention_days=stream.object_retention_days,
+    )
+    limits: dict[str, Any] = {"most_events": most_events, "most_bytes": BATCH_BYTES, "idle_seconds": STEP_SECONDS}
 
     async def guard(stream_of_events: Any) -> None:
         try:
-            async for events in batches(stream_of_events, most_events=most_events, most_bytes=BATCH_BYTES, on_hole=end):
-                await guardian.handle(events)
+            async for events in batches(stream_of_events, **limits, on_hole=end):
+                if events:
+                    await guardian.handle(events)
+                await retention.step()
         except Exception as failure:
             log.exception("a batch failed")
             end(f"a batch failed: {failure!r}")
@@ -130,6 +146,7 @@ def _faust_app(settings: Settings, notes: Mapping[str, str], most_events: int, e
         broker_commit_interval=COMMIT_SECONDS,
         broker_max_poll_records=2000,
         consumer_auto_offset_reset="earliest",
+        Table=WalkedTable,
         store="rocksdb://" if stream.store == "rocksdb" else "memory://",
         datadir=str(stream.data_dir),
         key_serializer="raw",
@@ -139,7 +156,7 @@ def _faust_app(settings: Settings, notes: Mapping[str, str], most_events: int, e
         topic_disable_leader=True,
         table_standby_replicas=0,
         stream_wait_empty=True,  # a stop or a rebalance waits for the batch in flight
-        stream_buffer_maxsize=max(QUEUE_EVENTS, 2 * most_events),
+        stream_buffer_maxsize=max(QUEUE_EVENTS, most_events),
         web_enabled=False,
         autodiscover=False,
     )

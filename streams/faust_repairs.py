@@ -1,25 +1,26 @@
-"""Every repair of Faust, each with the upstream issue; written against the pinned versions below.
+"""Every repair of Faust's app, each with the upstream issue; written against the pinned versions below.
+
+The agent's batches stand in `faust_batches`, the stores in `faust_stores`, aiokafka's headers in `faust_headers`.
 
 Faust and aiokafka carry no types that can be relied on: this is the module that meets their inside. What each repair
 cures is proved by the integration tests; a unit test fails when another version is installed.
 """
 
 import asyncio
-import weakref
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import faust
 from aiokafka.errors import CommitFailedError, IllegalStateError
 from aiokafka.structs import OffsetAndMetadata
-from faust.streams import _current_event
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from streams import faust_headers
 from tallyhook.logs import logger
 
 PINNED_VERSIONS: Mapping[str, str] = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
@@ -210,82 +211,12 @@ class RepairedApp(faust.App):  # type: ignore[misc]  # Faust has no types
         on_position_lost: Callable[[str], NoReturn],
         **options: Any,
     ) -> None:
+        faust_headers.read_any_name()
         self.commit_notes, self.fetch_min_bytes, self.on_position_lost = commit_notes, fetch_min_bytes, on_position_lost
         super().__init__(app_id, TableManager=SafeTableManager, **options)
 
     def _new_transport(self) -> Any:
         return RepairedTransport(self.conf.broker_consumer, self)
-
-
-async def batches(
-    stream: Any, *, most_events: int, most_bytes: int, on_hole: Callable[[str], NoReturn]
-) -> AsyncIterator[list[Any]]:
-    """Yields lists of events and acks a list once its body has returned.
-
-    `take_events` acks in `finally`, so that an exception acks what was not done (faust-streaming/faust#315, #527). Here
-    it acks nothing. Events of an older generation are left out: they come again after the rebalance.
-
-    Args:
-        stream: the agent's stream.
-        most_events: of one list.
-        most_bytes: of the values of one list, the last one aside.
-        on_hole: ends the process when an offset does not follow, before anything is acked past it.
-    """
-    app, queue = stream.app, stream.channel.queue
-    consumer, following, generation = app.consumer, cast("dict[TP, int]", {}), -1
-    unacked = consumer._unacked_messages  # the stop waits until these are acked (setting stream_wait_empty)
-    while not stream.should_stop:
-        try:
-            event = await queue.get()
-        except StopAsyncIteration:  # how Faust ends a stream
-            return
-        active, current = app.flow_control.is_active(), app.consumer_generation_id
-        if current != generation:
-            generation = current
-            following.clear()
-        events: list[Any] = []
-        size = 0
-        while True:
-            message = event.message
-            if active and message.generation_id == generation and _follows(consumer, following, message, on_hole):
-                message.tracked = True
-                unacked.add(message)
-                events.append(event)
-                size += len(message.value or b"")
-            if len(events) >= most_events or size >= most_bytes or queue.empty():
-                break
-            event = queue.get_nowait()
-        if events:
-            yield events
-            for event in events:  # no await between: they are acked as one
-                event.ack()
-        await asyncio.sleep(0)
-
-
-def _follows(consumer: Any, following: dict[TP, int], message: Any, on_hole: Callable[[str], NoReturn]) -> bool:
-    """Whether a record is the next of its partition; false for one that was taken before or comes before the seek."""
-    tp, offset = message.tp, message.offset
-    expected = following.get(tp)
-    if expected is None:
-        expected = consumer.starts.get(tp)
-    if expected is None or offset < expected:
-        return False
-    if offset > expected and consumer.bridges.pop((tp, expected), None) != offset:
-        on_hole(f"{tp.topic}[{tp.partition}]: offset {expected} expected, {offset} received")
-    following[tp] = offset + 1
-    return True
-
-
-def enter_event(event: Any) -> None:
-    """Makes an event the current one, by which a store finds its partition (faust-streaming/faust#497)."""
-    _current_event.set(weakref.ref(event))
-
-
-def forget_with_partition(store: Any, key: bytes, partition: int) -> None:
-    """Lets the memory store drop a key with its partition: it only knows those that came from the changelog."""
-    owners = getattr(store, "_key_partition", None)
-    if owners is not None:
-        owners[key] = partition
 
 
 def coordination_ended(app: Any) -> bool:

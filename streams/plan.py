@@ -31,7 +31,7 @@ class Record(Protocol):
 
     @property
     def headers(self) -> Sequence[tuple[str, bytes | None]]:
-        """In the order they were written; names may repeat."""
+        """In the order they were written; names may repeat, and hold lone surrogates for bytes that are not UTF-8."""
         ...
 
     @property
@@ -126,6 +126,7 @@ class Planner:
         if record.value is None:
             raise _Unusable("record_headers", "the record has no value")
         try:
+            _check_names(record.headers)
             headers = decode(record.headers)
         except HeaderError as failure:
             raise _Unusable("record_headers", str(failure)) from failure
@@ -158,9 +159,20 @@ class Planner:
             ("ce_sourcetopic", self._events),
             ("ce_sourcepartition", str(record.partition)),
             ("ce_sourceoffset", str(record.offset)),
-            *record.headers,
+            *((_written(name), value) for name, value in record.headers),
         ]
         return Outgoing(self._dead_letters, record.key, record.value, headers, None)
+
+
+def _check_names(headers: Sequence[Header]) -> None:
+    for name, _ in headers:
+        if not name.isascii() and _written(name) != name:
+            raise HeaderError(f"header name {_written(name)} is not UTF-8")
+
+
+def _written(name: str) -> str:
+    """A header's name with the bytes that are not UTF-8 (lone surrogates here) spelled out, as in `x-\\xff`."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
 class _Unusable(Exception):

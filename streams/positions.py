@@ -141,6 +141,6 @@ class Positions:
             if not position.low <= position.committed <= position.high:
                 raise PositionLost(
                     f"{where}: position {position.committed} of group {self._group} lies outside of the topic's range "
-                    f"{position.low}..{position.high}; compare with the gateway (`tallyhook gaps`, `tallyhook "
-                    f"backfill`), then reset the group's offset"
+                    f"{position.low}..{position.high}; note the time, reset the group's offset, then have the gateway "
+                    "send the events of that time again and look with `tallyhook audit`"
                 )

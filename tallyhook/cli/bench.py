@@ -20,7 +20,7 @@ app = typer.Typer(
     "\n\nExample: tallyhook bench sink --events 20000",
 )
 
-Events = typer.Option(20_000, min=1_000, max=1_000_000, help="Events to measure with.")
+Events = typer.Option(40_000, min=1_000, max=1_000_000, help="Events to measure with.")
 
 
 @app.command("sink")

@@ -17,13 +17,13 @@ class Profile:
 
 PROFILES: Mapping[str, Profile] = {
     "latency": Profile(
-        linger_ms=5, fetch_min_bytes=1, batch_rows=1000, stream_batch_events=2000, relay_gather_seconds=0.0
+        linger_ms=5, fetch_min_bytes=1, batch_rows=1000, stream_batch_events=5000, relay_gather_seconds=0.0
     ),
     "throughput": Profile(
         linger_ms=25,
         fetch_min_bytes=65_536,
         batch_rows=2000,
-        stream_batch_events=2000,
+        stream_batch_events=5000,
         relay_gather_seconds=0.5,
     ),
 }

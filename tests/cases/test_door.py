@@ -32,6 +32,7 @@ def refused(ingress: IngressProcess, reason: str) -> float:
     return ingress.metric("tallyhook_ingress_refused_total", reason=reason)
 
 
+@pytest.mark.case(1)
 def test_case_1_bytes_that_are_no_text_in_a_signature(
     ingress: IngressProcess, topics: TopicNames, records: Records
 ) -> None:
@@ -54,6 +55,7 @@ def test_case_1_bytes_that_are_no_text_in_a_signature(
     assert not [line for line in ingress.log_lines() if line["level"] in ("error", "critical") or "exception" in line]
 
 
+@pytest.mark.case(2)
 def test_case_2_several_signatures_in_one_header(ingress: IngressProcess, topics: TopicNames, records: Records) -> None:
     """Unknown keys, another scheme and double spaces do not matter; 5,000 entries are refused at once."""
     body = event()
@@ -80,6 +82,7 @@ def test_case_2_several_signatures_in_one_header(ingress: IngressProcess, topics
     assert min(took) < 0.1
 
 
+@pytest.mark.case(3)
 def test_case_3_the_age_of_an_attempt(topics: TopicNames, start: Start) -> None:
     """By default five minutes both ways; with 96 hours the end of a gateway's retries is taken too."""
     now = int(time.time())
@@ -93,6 +96,7 @@ def test_case_3_the_age_of_an_attempt(topics: TopicNames, start: Start) -> None:
 
 
 @pytest.mark.parametrize("form", ["lines", "tables"])
+@pytest.mark.case(4)
 def test_case_4_keys_behind_a_link_to_a_folder(
     topics: TopicNames, start: Start, key: SigningKey, tmp_path: Path, form: str
 ) -> None:
@@ -134,6 +138,7 @@ def test_case_4_keys_behind_a_link_to_a_folder(
     assert ingress.process.poll() is None
 
 
+@pytest.mark.case(5)
 def test_case_5_a_compressed_body(ingress: IngressProcess, topics: TopicNames, records: Records) -> None:
     """Signed plain and sent as gzip: refused. Signed as it is: a dead letter with identical bytes."""
     plain = event()
@@ -149,6 +154,7 @@ def test_case_5_a_compressed_body(ingress: IngressProcess, topics: TopicNames, r
     assert records(topics.events) == []
 
 
+@pytest.mark.case(8)
 def test_case_8_a_topic_takes_less_than_the_setting_says(
     kafka_settings: KafkaSettings, names: TopicNames, start: Start, installation: Installation, records: Records
 ) -> None:
@@ -165,6 +171,7 @@ def test_case_8_a_topic_takes_less_than_the_setting_says(
     assert ingress.post(event()).status == 200
 
 
+@pytest.mark.case(9)
 def test_case_9_senders_cannot_make_series_grow(ingress: IngressProcess, topics: TopicNames) -> None:
     """5,000 random paths, 500 made-up methods, 5,000 random types and statuses: 10 more series at most."""
     chance = random.Random(9)
@@ -193,6 +200,7 @@ def test_case_9_senders_cannot_make_series_grow(ingress: IngressProcess, topics:
     assert series() - before <= 10
 
 
+@pytest.mark.case(10)
 def test_case_10_the_end_of_a_process_under_slow_senders(topics: TopicNames, start: Start, records: Records) -> None:
     """SIGTERM half-way, and a second one: 503 at /readyz first, an answer and no reset for each sender, also for those
     that are too slow for the grace period; each 200 is in the topic, exit 0 in time."""
@@ -223,6 +231,7 @@ def test_case_10_the_end_of_a_process_under_slow_senders(topics: TopicNames, sta
 @pytest.mark.cases
 @pytest.mark.chaos
 @pytest.mark.timeout(400)
+@pytest.mark.case(11)
 def test_case_11_a_broker_that_freezes(
     topics: TopicNames, start: Start, records: Records, local_stack: LocalStack
 ) -> None:

@@ -15,6 +15,7 @@ DEPOSIT = "SELECT pg_version, status FROM pg_deposits WHERE pg_deposit_id = %s"
 SET_ASIDE = "SELECT reason, raw FROM quarantined_events WHERE event_id = ANY(%s) ORDER BY event_id"
 
 
+@pytest.mark.case(6)
 def test_case_6_thai_and_an_emoji_arrive_as_they_were_written(shop: Shop) -> None:
     """As UTF-8, and as JSON escapes with a surrogate pair: the effect has exactly the text, the record the bytes."""
     shop.correlate("c6_plain", "c6_escaped")
@@ -40,6 +41,7 @@ def test_case_6_thai_and_an_emoji_arrive_as_they_were_written(shop: Shop) -> Non
     assert sent == [THAI_REASON, THAI_REASON]
 
 
+@pytest.mark.case(7)
 def test_case_7_sixty_thousand_nested_arrays_stop_nobody(shop: Shop) -> None:
     """200; every process keeps its id; it ends processed or set aside; the object's next event comes within 2 s."""
     shop.correlate("c7")
@@ -61,6 +63,7 @@ def test_case_7_sixty_thousand_nested_arrays_stop_nobody(shop: Shop) -> None:
     assert all(shop.pipeline.answers(unit) for unit in pids)
 
 
+@pytest.mark.case(13)
 def test_case_13_members_that_are_empty_or_null(shop: Shop) -> None:
     """[] and {} where an object or text was expected: everything is processed, nothing is set aside."""
     fees: dict[str, object] = {"c13_list": [], "c13_object": {}, "c13_null": None}
@@ -108,6 +111,7 @@ def test_case_13_members_that_are_empty_or_null(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("together", [True, False], ids=["in one batch", "apart"])
+@pytest.mark.case(14)
 def test_case_14_the_same_moment_in_both_events(shop: Shop, together: bool) -> None:
     """settled v2, then created v1, with one created_at: v2 stays, v1 is late and has no effect."""
     deposit = f"c14_{together}"
@@ -126,6 +130,7 @@ def test_case_14_the_same_moment_in_both_events(shop: Shop, together: bool) -> N
     assert shop.credits(deposit) == {deposit: 50_000}
 
 
+@pytest.mark.case(15)
 def test_case_15_version_0_and_a_version_that_is_text(shop: Shop) -> None:
     """0 makes the row; 90 advances it; 45 is late; "91" is set aside with its bytes and the row stays."""
     shop.correlate("c15")
@@ -145,6 +150,7 @@ def test_case_15_version_0_and_a_version_that_is_text(shop: Shop) -> None:
     assert len(shop.effects("c15")) == 2
 
 
+@pytest.mark.case(16)
 def test_case_16_amounts_that_cannot_be(shop: Shop) -> None:
     """Nothing received, a negative order, a fee above what came: set aside without effect; the neighbours go on."""
     wrong = {
@@ -171,6 +177,7 @@ def test_case_16_amounts_that_cannot_be(shop: Shop) -> None:
     assert shop.rows("SELECT count(*) FROM pg_deposits WHERE pg_deposit_id = ANY(%s)", list(wrong)) == [(0,)]
 
 
+@pytest.mark.case(17)
 def test_case_17_fifty_times_at_the_same_moment(shop: Shop) -> None:
     """20 deposits, 50 posts each over 50 connections: 1,000 answers of 200, and each counts once."""
     deposits = [f"c17_{number}" for number in range(20)]
@@ -191,6 +198,7 @@ def test_case_17_fifty_times_at_the_same_moment(shop: Shop) -> None:
     assert sum((message.key() or b"").startswith(b"c17_") for message in delivered) == 1000
 
 
+@pytest.mark.case(19)
 def test_case_19_three_events_wait_for_their_correlation(shop: Shop) -> None:
     """They wait in the inbox while others go on; within a second of the row they are applied in order, each once."""
     shop.correlate("c19_other")

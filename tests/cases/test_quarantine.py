@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 from tallyhook.kafka import watermarks
 from tests.cases.shop import READ_SECONDS, Shop, deposit_body
 
 
+@pytest.mark.case(12)
 def test_case_12_one_poison_event_among_two_hundred(shop: Shop) -> None:
     """200 answers of 200, 199 credits, one row with the bytes as sent, positions past it; redrive finds only that."""
     deposits = [f"c12_{number}" for number in range(200)]

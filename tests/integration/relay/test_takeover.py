@@ -2,12 +2,12 @@
 
 import random
 import time
-from functools import partial
 
 import pytest
 
 from tests.integration.relay.conftest import StartRelay
 from tests.integration.relay.effect_reader import EffectReader
+from tests.integration.relay.freezing import freeze_within_a_transaction
 from tests.integration.relay.outbox_rows import Load, OutboxWriter
 from tests.integration.relay.relay_process import RelayProcess
 from tests.integration.relay.waiting import eventually
@@ -23,7 +23,7 @@ def test_killed_before_its_commit_a_standby_sends_the_same_rows_once(
     first.await_active()
     standby = start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="10")
     eventually("the other one stands by", lambda: "standing by" in standby.log())
-    written = _freeze_within_a_transaction(first, writer, reader)
+    written = freeze_within_a_transaction(first, writer, reader)
     assert written >= 50
     first.kill()
     killed_at = time.monotonic()
@@ -66,7 +66,7 @@ def test_a_relay_that_froze_finds_itself_replaced_and_ends(
     younger = start_relay()
     eventually("the younger stands by", lambda: "standing by" in younger.log())
     if where == "within a transaction":
-        _freeze_within_a_transaction(older, writer, reader)
+        freeze_within_a_transaction(older, writer, reader)
     else:
         older.freeze()
     writer.add(100, notify=True)
@@ -110,23 +110,3 @@ def _await_sending(relays: list[RelayProcess]) -> RelayProcess:
     working = eventually("one of the two sends", found, seconds=30)
     assert working is not None
     return working
-
-
-def _freeze_within_a_transaction(relay: RelayProcess, writer: OutboxWriter, reader: EffectReader) -> int:
-    """Stops the relay's process at a moment when records are written and not committed; gives how many."""
-    for _ in range(20):
-        enough = reader.written() + 50
-        writer.add(2_500, notify=True)
-        eventually("it writes", partial(_has_written, reader, enough), every_seconds=0.0)
-        relay.freeze()
-        behind = reader.open()
-        if behind:
-            assert reader.seqs() != writer.expected()
-            return behind
-        relay.thaw()
-        eventually("it sends what it was held at", lambda: reader.has(writer.expected()))
-    raise AssertionError("never caught in the middle of a transaction")
-
-
-def _has_written(reader: EffectReader, enough: int) -> bool:
-    return reader.written() > enough

@@ -95,6 +95,22 @@ def test_a_dead_letter_leaves_the_batch_and_the_object_alone() -> None:
     assert found.changes[b"dep_1"].seen.version == 2
 
 
+def test_a_header_name_that_is_not_utf_8_is_set_aside_with_the_name_spelled_out() -> None:
+    """Kafka takes any bytes, but the next writer takes none that are not UTF-8; a name in Thai is none of these."""
+    good, odd = record("dep_1", 1), record("dep_1", 2, 1)
+    found = plan(
+        [
+            replace(good, headers=[*good.headers, ("หมายเหตุ", b"1")]),
+            replace(odd, headers=[*odd.headers, ("x-\udcff", b"1")]),
+        ]
+    )
+    assert [output.topic for output in found.outputs] == [NAMES.state_changes, NAMES.dead_letters]
+    letter = found.outputs[1]
+    assert texts(letter.headers)["ce_detail"] == "header name x-\\xff is not UTF-8"
+    assert letter.headers[-1] == ("x-\\xff", b"1")
+    assert all(name.encode() for name, _ in letter.headers)
+
+
 def test_the_other_mode_is_set_aside_on_either_side() -> None:
     """A test event never touches a live installation, nor a live event a test one."""
     live, test = record("dep_1", 1), record("dep_1", 1, livemode=False)

@@ -1,0 +1,131 @@
+"""A worker that is stopped in the middle of a COPY, and one whose claim has grown old: neither changes anything."""
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings
+from tests.integration.sinks.conftest import Road
+from tests.integration.sinks.deliveries import Delivery, deposit
+from tests.integration.sinks.running import Running, Worker, running, until
+from tests.integration.sinks.test_worker import applied, sound
+
+DEPOSITS = 100
+FILLER = "x" * 60_000
+"""So much in each event that a batch of them is six megabytes: far more than its server takes at once."""
+
+TABLES = {"the inbox": "pg_webhook_inbox", "the outbox": "pg_outbox"}
+
+
+@pytest.fixture
+def stage(
+    road: Road,
+    installation: Installation,
+    kafka_settings: KafkaSettings,
+    database_settings: DatabaseSettings,
+    tmp_path: Path,
+) -> Iterator[Running]:
+    """Topics and workers on the test's schema."""
+    with running(installation, kafka_settings, database_settings, tmp_path) as made:
+        yield made
+
+
+def settled(road: Road, first: int, **members: Any) -> list[Delivery]:
+    """An event for each of the next deposits, with their correlations."""
+    keys = [f"dep-{number}" for number in range(first, first + DEPOSITS)]
+    road.correlate(*keys)
+    return [deposit(f"{key}-1", key, 1, "settled", **members) for key in keys]
+
+
+def wait_within_copy(road: Road, table: str) -> None:
+    """From now on a COPY into the table waits in its second row for as long as the test holds the lock."""
+    road.execute(
+        "CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        " PERFORM pg_advisory_xact_lock_shared(TG_RELID::bigint); RETURN NEW; END $$"
+    )
+    column = "arrival_seq" if table == "pg_webhook_inbox" else "seq"
+    road.execute(
+        f"CREATE TRIGGER gate BEFORE INSERT ON {table} FOR EACH ROW WHEN (NEW.{column} > 0)"
+        " EXECUTE FUNCTION wait_at_gate()".encode()
+    )
+    road.execute("SELECT pg_advisory_lock(%s::regclass::oid::bigint)", (table,))
+
+
+def copying(road: Road) -> list[int]:
+    """The backends that wait in a COPY of this installation's."""
+    query = (
+        "SELECT pid FROM pg_stat_activity WHERE application_name = 'tallyhook-sink' AND wait_event = 'advisory'"
+        " AND query LIKE 'COPY%%' || %s || '%%'"
+    )
+    return [pid for (pid,) in road.rows(query, (road.installation.schema_name,))]
+
+
+def told(worker: Worker) -> list[dict[str, Any]]:
+    """What the worker's loop over `state-changes` logged as a warning or worse."""
+    lines = [json.loads(line) for line in worker.log().splitlines() if line.startswith("{")]
+    return [
+        line
+        for line in lines
+        if line.get("loop") == "state-changes" and line["level"] in ("warning", "error", "critical")
+    ]
+
+
+@pytest.mark.parametrize("where", sorted(TABLES))
+def test_stopped_in_the_middle_of_a_copy(road: Road, stage: Running, where: str) -> None:
+    """Its transaction is ended and counts for nothing; continued, it says so once, joins anew and serves again."""
+    older = stage.worker(TALLYHOOK_SINK_CLAIM_WAIT_SECONDS="1")
+    until(lambda: not older.reasons(), stage.workers)
+    wait_within_copy(road, TABLES[where])
+    stage.publish(*settled(road, 0, filler=FILLER), partition=2)
+    (backend,) = until_copying(road, stage)
+    older.process.send_signal(signal.SIGSTOP)
+
+    younger = stage.worker(TALLYHOOK_SINK_CLAIM_WAIT_SECONDS="1")
+    until(lambda: copying(road) not in ([], [backend]), stage.workers)
+    assert road.rows("SELECT 1 FROM pg_stat_activity WHERE pid = %s", (backend,)) == []
+    assert applied(road) == 0
+    assert road.one("SELECT pg_advisory_unlock(%s::regclass::oid::bigint)", (TABLES[where],)) is True
+    until(lambda: applied(road) == DEPOSITS, stage.workers)
+    sound(road, DEPOSITS)
+    before = road.rows("SELECT * FROM pg_outbox ORDER BY partition, seq")
+
+    older.process.send_signal(signal.SIGCONT)
+    until(lambda: bool(told(older)), stage.workers)
+    until(lambda: not older.reasons() and not younger.reasons(), stage.workers)
+    assert applied(road) == DEPOSITS
+    assert road.rows("SELECT * FROM pg_outbox ORDER BY partition, seq") == before
+    assert [line["event"] for line in told(older)] == ["cannot go on"], told(older)
+
+    # The younger ends, so that what comes now is the older one's to apply.
+    assert younger.end() == 0
+    stage.publish(*settled(road, DEPOSITS), partition=2)
+    until(lambda: applied(road) == 2 * DEPOSITS, stage.workers)
+    until(lambda: not older.reasons(), stage.workers)
+    sound(road, 2 * DEPOSITS)
+    assert older.process.poll() is None
+    assert older.end() == 0
+
+
+def until_copying(road: Road, stage: Running) -> list[int]:
+    """Waits until a COPY waits; its backend."""
+    until(lambda: bool(copying(road)), stage.workers)
+    return copying(road)
+
+
+def test_an_epoch_that_rose_is_a_lost_fence(road: Road, stage: Running) -> None:
+    """The next batch is refused whole and told in one line; the worker joins anew and applies everything once."""
+    worker = stage.worker()
+    stage.publish(*settled(road, 0))
+    until(lambda: applied(road) == DEPOSITS, stage.workers)
+    road.execute("UPDATE sink_offsets SET epoch = epoch + 1 WHERE topic = %s", (stage.names.state_changes,))
+    stage.publish(*settled(road, DEPOSITS))
+    until(lambda: applied(road) == 2 * DEPOSITS, stage.workers)
+    until(lambda: not worker.reasons(), stage.workers)
+    assert [line["event"] for line in told(worker)] == ["fence lost"]
+    assert "belongs to another worker" in told(worker)[0]["reason"]
+    assert worker.metric("tallyhook_sink_fence_lost_total") == 1
+    sound(road, 2 * DEPOSITS)
