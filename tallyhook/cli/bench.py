@@ -17,7 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="Measure stages beside hand-written ones, in the same run. Needs a checkout: the baseline stands in tests/."
-    "\n\nExample: tallyhook bench sink --events 20000",
+    "\n\nExample: tallyhook bench sink --events 40000",
 )
 
 Events = typer.Option(40_000, min=1_000, max=1_000_000, help="Events to measure with.")
@@ -27,7 +27,7 @@ Events = typer.Option(40_000, min=1_000, max=1_000_000, help="Events to measure 
 def sink(events: int = Events) -> None:
     """Bulk sink against one transaction an event, on one connection each.
 
-    Example: tallyhook bench sink --events 20000
+    Example: tallyhook bench sink --events 40000
     """
     with _parts(kafka=False) as (_, database):
         try:
@@ -41,7 +41,7 @@ def sink(events: int = Events) -> None:
 def guard(events: int = Events) -> None:
     """The stream's worker against a naive agent that awaits each event.
 
-    Example: tallyhook bench guard --events 20000
+    Example: tallyhook bench guard --events 40000
     """
     with _parts(database=False) as (kafka, _):
         from bench.guard import run
