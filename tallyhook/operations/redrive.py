@@ -135,7 +135,23 @@ class Redrive:
         ids = [record.event_id for _, record in made if isinstance(record, Redriven)]
         found = self._connection.execute(self._queries["in_inbox"], (ids,)).fetchall() if ids else []
         inbox = {event_id: (object_id, version) for event_id, object_id, version in found}
-        return [(row, _judged(row.event, record, inbox)) for row, record in made]
+        return self._without_closed([(row, _judged(row.event, record, inbox)) for row, record in made])
+
+    def _without_closed(
+        self, judged: list[tuple[Stored, Redriven | Outcome]]
+    ) -> list[tuple[Stored, Redriven | Outcome]]:
+        """The sink closes a row as it writes the inbox: what was open when read and is closed now was applied."""
+        suspects = [row.event.id for row, made in judged if isinstance(made, Outcome) and made.fate == "in the inbox"]
+        if not suspects:
+            return judged
+        parameters = {"ids": suspects, "states": list(self._wanted.states or ())}
+        waiting = {row[0] for row in self._connection.execute(self._queries["still_waiting"], parameters).fetchall()}
+        closed = set(suspects) - waiting
+        why = "its event was applied a moment ago"
+        return [
+            (row, Outcome(row.event, "closed meanwhile", why) if row.event.id in closed else made)
+            for row, made in judged
+        ]
 
     def _send(self, client: Producer, judged: Sequence[tuple[Stored, Redriven | Outcome]]) -> Iterator[Outcome]:
         records = {row.event.id: made for row, made in judged if isinstance(made, Redriven)}

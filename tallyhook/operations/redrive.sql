@@ -12,3 +12,6 @@ RETURNING q.id;
 
 -- in_inbox: which of these events were applied or are parked, and what they were about.
 SELECT event_id, object_id, version FROM {schema}.pg_webhook_inbox WHERE event_id = ANY(%s::text[]);
+
+-- still_waiting: which of these rows are in a state to be sent.
+SELECT id FROM {schema}.quarantined_events WHERE id = ANY(%(ids)s::bigint[]) AND state = ANY(%(states)s::text[]);

@@ -142,10 +142,11 @@ def test_a_start_that_fails_leaves_nothing_running(state_dir: Path) -> None:
 def test_an_interrupt_in_the_midst_of_a_start_leaves_nothing_running(state_dir: Path) -> None:
     """Ctrl-C while Kafka starts: the program ends soon, with both servers ended."""
     program = """
-import sys
+import signal, sys
 from pathlib import Path
 from tallyhook.local.service import Progress
 from tests.integration.local.conftest import packages_stack
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs are born deaf to it
 def report(progress: Progress) -> None:
     print(progress.step, flush=True)
 packages_stack(Path(sys.argv[1]), report).start()
