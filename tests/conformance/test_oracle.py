@@ -47,6 +47,7 @@ FLAG = {
 def test_random_worlds_end_in_the_same_rows(twins: Twins) -> None:
     """Whatever comes in whatever order, in whatever batches: every table is that of the reference handler."""
     trial = Trial(twins)
+    print(f"ORACLE_SEED={SEED} ORACLE_WORLDS={WORLDS}")
     try:
         seed(SEED)(unhurried(given(worlds())(trial.live)))()
     except Exception as failure:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
@@ -13,8 +14,9 @@ from sinks.migrations import upgrade
 from sinks.plan import BatchResult
 from sinks.records import SinkRecord
 from tallyhook.postgres import Connection, connect
-from tallyhook.settings import DatabaseSettings, Installation, SinkSettings
+from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings, SinkSettings
 from tests.integration.sinks.deliveries import Delivery
+from tests.integration.sinks.running import Running, running
 
 NO_LIMIT = SinkSettings(quarantine_limit=1000)
 
@@ -105,3 +107,16 @@ def road(database_settings: DatabaseSettings, installation: Installation) -> Ite
     yield made
     for opened in (*made.opened, connection):
         opened.close()
+
+
+@pytest.fixture
+def stage(
+    road: Road,
+    installation: Installation,
+    kafka_settings: KafkaSettings,
+    database_settings: DatabaseSettings,
+    tmp_path: Path,
+) -> Iterator[Running]:
+    """Topics and workers on the test's schema."""
+    with running(installation, kafka_settings, database_settings, tmp_path) as made:
+        yield made

@@ -2,16 +2,13 @@
 
 import json
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings
 from tests.integration.sinks.conftest import Road
 from tests.integration.sinks.deliveries import Delivery, deposit
-from tests.integration.sinks.running import Running, Worker, running, until
+from tests.integration.sinks.running import Running, Worker, until
 from tests.integration.sinks.test_worker import applied, sound
 
 DEPOSITS = 100
@@ -19,19 +16,6 @@ FILLER = "x" * 60_000
 """So much in each event that a batch of them is six megabytes: far more than its server takes at once."""
 
 TABLES = {"the inbox": "pg_webhook_inbox", "the outbox": "pg_outbox"}
-
-
-@pytest.fixture
-def stage(
-    road: Road,
-    installation: Installation,
-    kafka_settings: KafkaSettings,
-    database_settings: DatabaseSettings,
-    tmp_path: Path,
-) -> Iterator[Running]:
-    """Topics and workers on the test's schema."""
-    with running(installation, kafka_settings, database_settings, tmp_path) as made:
-        yield made
 
 
 def settled(road: Road, first: int, **members: Any) -> list[Delivery]:

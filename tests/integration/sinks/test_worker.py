@@ -3,33 +3,16 @@
 import json
 import signal
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
 from confluent_kafka import TopicPartition
 
 from tallyhook import kafka
 from tallyhook.operations import topics
-from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings
 from tests.integration.sinks.conftest import Road
 from tests.integration.sinks.cutting import CuttableWay
 from tests.integration.sinks.deliveries import Delivery, deposit, now_text
-from tests.integration.sinks.running import Running, running, until
-
-
-@pytest.fixture
-def stage(
-    road: Road,
-    installation: Installation,
-    kafka_settings: KafkaSettings,
-    database_settings: DatabaseSettings,
-    tmp_path: Path,
-) -> Iterator[Running]:
-    """Topics and workers on the test's schema."""
-    with running(installation, kafka_settings, database_settings, tmp_path) as made:
-        yield made
+from tests.integration.sinks.running import Running, until
 
 
 def applied(road: Road) -> int:
