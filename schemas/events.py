@@ -66,6 +66,87 @@ class DepositEvent(msgspec.Struct, frozen=True, gc=False):
     data: DepositData
 
 
+Smallint = Annotated[int, msgspec.Meta(ge=-(1 << 15), le=(1 << 15) - 1)]
+"""A whole number that PostgreSQL's smallint can keep."""
+
+
+class WithdrawalObject(msgspec.Struct, frozen=True, gc=False):
+    """`data.object` of a withdrawal order. Amounts are satang; a snapshot may be sparse: absent is not known.
+
+    `metadata` stays raw: only its members ticket and payout_id are looked at, and it may be anything.
+    """
+
+    id: str
+    object: str
+    version: Version
+    status: str
+    merchant_reference: str | None = None
+    amount_total_minor: Bigint | None = None
+    fee_total_minor: Bigint | None = None
+    total_locked_minor: Bigint | None = None
+    filled_minor: Bigint | None = None
+    remaining_minor: Bigint | None = None
+    refunded_minor: Bigint | None = None
+    fee_recognized_minor: Bigint | None = None
+    settled_splits: Smallint | None = None
+    max_splits: Smallint | None = None
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class WithdrawalData(msgspec.Struct, frozen=True, gc=False):
+    """`data` of a withdrawal event; `fill` and `reversal` stay raw: only two types of event read them."""
+
+    object: WithdrawalObject
+    fill: msgspec.Raw = msgspec.Raw(b"null")
+    reversal: msgspec.Raw = msgspec.Raw(b"null")
+    replacement_withdrawal_id: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class WithdrawalEvent(msgspec.Struct, frozen=True, gc=False):
+    """A `withdrawal.*` event; `created_at` is text as sent."""
+
+    id: str
+    type: str
+    created_at: str
+    data: WithdrawalData
+
+
+class TransactionSource(msgspec.Struct, frozen=True, gc=False):
+    """What a balance transaction came from."""
+
+    id: str | None = None
+
+
+class TransactionObject(msgspec.Struct, frozen=True, gc=False):
+    """`data.object` of a balance transaction: immutable, without a version. Amounts are satang."""
+
+    id: str
+    object: str
+    type: str
+    direction: str
+    amount_minor: Bigint
+    created_at: str
+    bucket_from: str | None = None
+    bucket_to: str | None = None
+    source: TransactionSource | None = None
+    balance_after: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class TransactionData(msgspec.Struct, frozen=True, gc=False):
+    """`data` of a balance event."""
+
+    object: TransactionObject
+
+
+class TransactionEvent(msgspec.Struct, frozen=True, gc=False):
+    """A `balance.*` event."""
+
+    id: str
+    type: str
+    created_at: str
+    data: TransactionData
+
+
 DEPOSIT_KIND = "deposit_order"
 WITHDRAWAL_KIND = "withdrawal_order"
 BALANCE_TRANSACTION_KIND = "balance_transaction"

@@ -27,6 +27,11 @@ Reason = Literal[
     "money_rule",
     "overpayment_shape",
     "overpayment_collision",
+    "fill_shape",
+    "fill_collision",
+    "reversal_shape",
+    "reversal_collision",
+    "transaction_collision",
     "event_id_collision",
     "payload_too_large",
     "database_refused",
@@ -38,6 +43,14 @@ Reason = Literal[
     "already_credited",
     "never_credited",
     "already_reversed",
+    "late_fact",
+    "not_all_filled",
+    "already_closed",
+    "reversed_after_settlement",
+    "already_refunded",
+    "already_released",
+    "already_compensated",
+    "already_recorded",
     "no_handler",
     # why it waits
     "correlation",
@@ -148,6 +161,31 @@ REASONS: dict[Reason, Explanation] = {
         "claim เดียวกันเคยมาพร้อมเนื้อหาอื่น",
         "Compare both events with `tallyhook explain`; ask the gateway which is right.",
     ),
+    "fill_shape": Explanation(
+        "A withdrawal.filled event has no usable fill, so the chunk cannot be kept.",
+        "event withdrawal.filled ไม่มีข้อมูลก้อนเงิน (fill) ที่ใช้ได้",
+        "Look at the bytes with `tallyhook quarantine show`; ask the gateway to send the event again.",
+    ),
+    "fill_collision": Explanation(
+        "This chunk (leg_ref) is known with other content; the first one seen stays.",
+        "ก้อนเงิน (leg_ref) นี้เคยมาด้วยข้อมูลอื่นแล้ว ระบบคงรายการแรกไว้",
+        "Compare both with `tallyhook quarantine show`; ask the gateway which one is right.",
+    ),
+    "reversal_shape": Explanation(
+        "A withdrawal.fill_reversed event lacks its fill or reversal, or these contradict each other.",
+        "event withdrawal.fill_reversed ขาดข้อมูล fill หรือ reversal หรือข้อมูลขัดกันเอง",
+        "Look at the bytes with `tallyhook quarantine show`; ask the gateway to send the event again.",
+    ),
+    "reversal_collision": Explanation(
+        "The reversal contradicts one that is known, or the chunk that it takes back; the first one seen stays.",
+        "การดึงคืนนี้ขัดกับรายการที่บันทึกไว้แล้ว ระบบคงรายการแรกไว้",
+        "Compare both with `tallyhook quarantine show`; nothing was compensated twice; ask the gateway.",
+    ),
+    "transaction_collision": Explanation(
+        "This balance transaction is known with other content; the first one seen stays.",
+        "รายการเดินบัญชีนี้เคยมาด้วยข้อมูลอื่นแล้ว ระบบคงรายการแรกไว้",
+        "Compare both with `tallyhook quarantine show`, then with `tallyhook reconcile`; ask the gateway.",
+    ),
     "event_id_collision": Explanation(
         "The same event id was seen for another object or version.",
         "รหัส event นี้เคยมาพร้อมรายการหรือ version อื่น",
@@ -192,6 +230,46 @@ REASONS: dict[Reason, Explanation] = {
     "already_reversed": Explanation(
         "The deposit was debited before; a deposit is debited at most once.",
         "เงินฝากนี้หักคืนไปแล้ว ซึ่งทำได้ครั้งเดียว",
+        "Nothing to do.",
+    ),
+    "late_fact": Explanation(
+        "A newer version was applied before, so the totals stay; the chunk or the reversal that it carries was kept.",
+        "มี version ใหม่กว่าแล้ว ยอดรวมจึงไม่เปลี่ยน แต่บันทึกก้อนเงินหรือการดึงคืนที่มากับ event นี้ไว้",
+        "Nothing to do.",
+    ),
+    "not_all_filled": Explanation(
+        "The withdrawal says settled but has a remainder: it is not closed.",
+        "รายการถอนแจ้งว่าสำเร็จแต่ยังมียอดเหลือ จึงยังไม่ปิดรายการ",
+        "A later event tells more; compare with the gateway by `tallyhook reconcile`.",
+    ),
+    "already_closed": Explanation(
+        "The withdrawal was closed before; it is closed once.",
+        "รายการถอนนี้ปิดไปแล้ว ซึ่งทำได้ครั้งเดียว",
+        "Nothing to do.",
+    ),
+    "reversed_after_settlement": Explanation(
+        "A chunk was taken back after the withdrawal had settled: it is not closed again.",
+        "มีเงินก้อนหนึ่งถูกดึงคืนหลังถอนสำเร็จ จึงไม่ปิดรายการอีก",
+        "Follow the replacement withdrawal, where there is one (`tallyhook timeline`).",
+    ),
+    "already_refunded": Explanation(
+        "What was not paid out was refunded before; this is done once.",
+        "คืนส่วนที่ไม่ได้โอนไปแล้ว ซึ่งทำได้ครั้งเดียว",
+        "Nothing to do.",
+    ),
+    "already_released": Explanation(
+        "The user's lock was released before; this is done once.",
+        "ปลดล็อกยอดของผู้ใช้ไปแล้ว ซึ่งทำได้ครั้งเดียว",
+        "Nothing to do.",
+    ),
+    "already_compensated": Explanation(
+        "This chunk's reversal was compensated before; this is done once a chunk.",
+        "ชดเชยการดึงคืนของก้อนนี้ไปแล้ว ซึ่งทำได้ครั้งเดียว",
+        "Nothing to do.",
+    ),
+    "already_recorded": Explanation(
+        "The same balance transaction was recorded from another event; it counts once.",
+        "รายการเดินบัญชีนี้บันทึกไว้แล้วจาก event อื่น นับครั้งเดียว",
         "Nothing to do.",
     ),
     "no_handler": Explanation(

@@ -15,7 +15,7 @@ from tallyhook.errors import SchemaMismatch
 from tallyhook.postgres import Connection, connect
 from tallyhook.settings import DatabaseSettings, Installation
 
-HEAD = "0001"
+HEAD = "0002"
 """The revision this program works with; a test holds it to the newest file."""
 
 
