@@ -1,27 +1,40 @@
-"""The example consumer keeps the two rules that the documents state."""
+"""The example consumers keep the two rules that the documents state."""
 
 import importlib.util
 import itertools
 import sqlite3
 from typing import Any
 
+import msgspec
 import pytest
 
+from schemas.contracts import EXAMPLES
 from schemas.effects import EFFECTS
 from tests.unit.packaging.tree import ROOT
 
-FILE = ROOT / "examples" / "consumer" / "warehouse.py"
+FOLDER = ROOT / "examples" / "consumer"
 
 
-@pytest.fixture
-def example() -> Any:
-    """The example as a module; it is a program that people copy, not a part of the package."""
-    spec = importlib.util.spec_from_file_location("warehouse", FILE)
+def _module(name: str) -> Any:
+    """An example as a module; it is a program that people copy, not a part of the package."""
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def example() -> Any:
+    """The warehouse's program."""
+    return _module("warehouse")
+
+
+@pytest.fixture
+def wallet(database: sqlite3.Connection) -> Any:
+    """A wallet that has seen nothing yet."""
+    return _module("wallet").Wallet(database)
 
 
 @pytest.fixture
@@ -100,6 +113,32 @@ def test_a_crash_while_acting_is_repeated_whole(warehouse: Any, database: sqlite
     assert warehouse.take(*RELEASE)
 
 
-def test_every_effect_is_known_to_the_example(example: Any) -> None:
-    """The example subscribes to all effects there are."""
-    assert sorted((*example.GOODS, *example.STATUS)) == sorted(EFFECTS)
+def _from_schema(name: str, version: int) -> tuple[dict[str, str], dict[str, Any]]:
+    """The first example of the effect's contract, as a record."""
+    headers = {"ce_id": f"{name}:{version}", "ce_type": name, "ce_subject": "wdr_1", "ce_version": str(version)}
+    return headers, msgspec.to_builtins(EXAMPLES[name][0])
+
+
+def test_a_withdrawals_money_moves_once(wallet: Any, database: sqlite3.Connection) -> None:
+    """What was locked comes back, and a recalled chunk is compensated, whatever comes twice."""
+    records = [_from_schema("refund_unfilled", 9), _from_schema("compensate_reversed_fill", 5)]
+    assert [wallet.take(*record) for record in (*records, *records)] == [True, True, False, False]
+    assert database.execute("SELECT movement, amount_minor FROM movements").fetchall() == [
+        ("refund_unfilled", 30_803),
+        ("compensate_reversed_fill", 30_000),
+    ]
+
+
+def test_a_withdrawals_newest_status_wins(wallet: Any, database: sqlite3.Connection) -> None:
+    """An older progress is not shown after a newer status; closing is told once."""
+    taken = [("update_local_status", 4), ("show_progress", 3), ("show_progress", 5), ("close_withdrawal", 7)]
+    assert [wallet.take(*_from_schema(*effect)) for effect in taken] == [True, False, True, True]
+    assert database.execute("SELECT version, text FROM shown").fetchall() == [(5, "700.00 of 1,000.00")]
+    assert not wallet.take(*_from_schema("close_withdrawal", 7))
+
+
+def test_every_effect_is_known_to_an_example(example: Any) -> None:
+    """Together the examples subscribe to all effects there are."""
+    wallet = _module("wallet")
+    names = (*example.GOODS, *example.STATUS, *wallet.MONEY, *wallet.CLOSED, *wallet.STATUS)
+    assert sorted(names) == sorted(EFFECTS)
