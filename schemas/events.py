@@ -111,6 +111,42 @@ class WithdrawalEvent(msgspec.Struct, frozen=True, gc=False):
     data: WithdrawalData
 
 
+NonEmpty = Annotated[str, msgspec.Meta(min_length=1)]
+"""A text of at least one character."""
+
+WITHDRAWAL_FILLED = "withdrawal.filled"
+WITHDRAWAL_FILL_REVERSED = "withdrawal.fill_reversed"
+"""The two types of event that carry a fact; every other type only tells the order's state."""
+
+
+class FillBody(msgspec.Struct, frozen=True, gc=False):
+    """`data.fill` of `withdrawal.filled`: one chunk that was paid out. Amounts are satang; dates are text."""
+
+    leg_ref: NonEmpty
+    amount_minor: Bigint
+    sequence: Smallint | None = None
+    fee_recognized_minor: Bigint | None = None
+    settled_at: str | None = None
+    auto_confirm_at: str | None = None
+    balance_transaction_id: str | None = None
+
+
+class ReversedFillBody(msgspec.Struct, frozen=True, gc=False):
+    """`data.fill` of `withdrawal.fill_reversed`: what identifies the chunk that was taken back (satang)."""
+
+    leg_ref: NonEmpty
+    amount_minor: Bigint
+    balance_transaction_id: str
+
+
+class ReversalBody(msgspec.Struct, frozen=True, gc=False):
+    """`data.reversal` of `withdrawal.fill_reversed`."""
+
+    reason_code: str
+    reverses_balance_transaction_id: NonEmpty
+    balance_transaction_id: NonEmpty
+
+
 class TransactionSource(msgspec.Struct, frozen=True, gc=False):
     """What a balance transaction came from."""
 

@@ -7,20 +7,21 @@ result = applier.apply([SinkRecord(0, 0, applier.epoch(0), body, headers)])
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 import psycopg
 
 from schemas.topics import TopicNames
+from sinks.attempt import Attempt, Done, Work
+from sinks.contents import WithdrawalContent
 from sinks.domain.decision import Refusal
 from sinks.errors import CountDiffers, NumbersTaken, TooManyQuarantined
 from sinks.faults import is_event_fault, numbers_taken, passing_cause, what_was_refused
 from sinks.fence import Fence, TopicRange
-from sinks.overlay import Overlay
 from sinks.parking import Parking
 from sinks.plan import BatchResult, Plan
 from sinks.quarantine import QuarantineWindow
-from sinks.records import Arrival, Reader, SinkRecord, Source
+from sinks.records import Arrival, Reader, SinkRecord
 from sinks.transaction import BatchStatements
 from tallyhook.clock import Clock, SystemClock
 from tallyhook.errors import FenceLost
@@ -32,18 +33,6 @@ CONFLICTS_MAX = 3
 """A key that is still taken after the third look is taken for good."""
 PARKED_ROWS_MAX = 5000
 IN_PROCESS_TOPIC_ID = "in-process"
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What one transaction is to do: arrivals in order, and objects whose parked events can go on."""
-
-    arrivals: Sequence[Arrival] = ()
-    objects: Sequence[str] = ()
-    partitions: Sequence[int] = ()
-    parked_rows: int = 0
-    forced: Mapping[Source, Refusal] = field(default_factory=dict)
-    refused_first: Refusal | None = None
 
 
 class Applier:
@@ -74,7 +63,8 @@ class Applier:
         schema = installation.schema_name
         self.fence = Fence(connection, schema, names.state_changes, topic_id)
         self.reader = Reader(names, installation.livemode)
-        self.parking = Parking(connection, schema)
+        clock = clock or SystemClock()
+        self.parking = Parking(connection, schema, clock)
         self.window = window or QuarantineWindow(self._settings.quarantine_limit)
         self._parked_rows_max = parked_rows_max
         self._statements = BatchStatements(
@@ -83,7 +73,12 @@ class Applier:
             names,
             livemode=installation.livemode,
             channel=installation.channel("outbox"),
-            clock=clock or SystemClock(),
+            # The upper half of the key, which is one of 32 bits: the lower half names the transaction's lock.
+            lock_space=installation.lock_key("reversals") >> 32,
+            clock=clock,
+        )
+        self._attempt = Attempt(
+            self._statements, self.fence, self.window, max_payload_bytes=self._settings.max_payload_bytes
         )
 
     def claim(self, partitions: Iterable[int], held: Mapping[int, TopicRange] | None = None) -> None:
@@ -123,19 +118,18 @@ class Applier:
                     f" held is {position}"
                 )
         if arrivals:
-            partitions = sorted({arrival.partition for arrival in arrivals})
-            self._do(_Work(arrivals, (), partitions, self._parked_rows_max), result)
+            self._do(Work(arrivals, (), _partitions(arrivals), self._parked_rows_max), result)
         return result
 
     def apply_ready(self) -> BatchResult:
-        """Applies parked events whose correlation is there by now; cheap when there are none."""
+        """Applies parked events whose correlation or row is there by now; cheap when there are none."""
         result = BatchResult()
         self._refuse_when_stopped()
         partitions = sorted(self.fence.positions)
         if partitions:
-            objects = self.parking.find_ready(partitions)
-            if objects:
-                self._drain(objects, partitions, result)
+            for objects in (self.parking.find_ready(partitions), self.parking.find_built(partitions)):
+                if objects:
+                    self._drain(objects, partitions, result)
         return result
 
     def _refuse_when_stopped(self) -> None:
@@ -146,29 +140,31 @@ class Applier:
                 " restart it with a higher TALLYHOOK_SINK_QUARANTINE_LIMIT"
             )
 
-    def _do(self, work: _Work, result: BatchResult) -> None:
+    def _do(self, work: Work, result: BatchResult) -> None:
         """Does the work; where an event is at fault, finds it by halving and sets it aside alone."""
-        if result.stopped:
-            return
-        try:
-            self._repeat(work, result)
-        except psycopg.Error as failure:
-            if not is_event_fault(failure):
-                raise
-            if numbers_taken(failure):
-                raise NumbersTaken(
-                    f"{failure.diag.constraint_name} refused a number: sink_offsets was set back behind its tables;"
-                    " restore it from the same backup as these"
-                ) from failure
-            result.repeated["refused"] += 1
-            self._halve(work, Refusal("database_refused", what_was_refused(failure)), result)
+        rest: Work | None = work
+        while rest is not None and not result.stopped:
+            part = rest
+            try:
+                rest = self._repeat(part, result)
+            except psycopg.Error as failure:
+                if not is_event_fault(failure):
+                    raise
+                if numbers_taken(failure):
+                    raise NumbersTaken(
+                        f"{failure.diag.constraint_name} refused a number: sink_offsets was set back behind its tables;"
+                        " restore it from the same backup as these"
+                    ) from failure
+                result.repeated["refused"] += 1
+                self._halve(part, Refusal("database_refused", what_was_refused(failure)), result)
+                return
 
-    def _halve(self, work: _Work, refusal: Refusal, result: BatchResult) -> None:
+    def _halve(self, work: Work, refusal: Refusal, result: BatchResult) -> None:
         arrivals = work.arrivals
         if len(arrivals) > 1:
             middle = len(arrivals) // 2
             for half in (arrivals[:middle], arrivals[middle:]):
-                self._do(_Work(half, (), sorted({a.partition for a in half}), work.parked_rows), result)
+                self._do(Work(half, (), _partitions(half), work.parked_rows), result)
             return
         if len(arrivals) == 1:
             headers = arrivals[0].headers
@@ -176,26 +172,34 @@ class Applier:
             if headers is not None:
                 # Events that waited are decided before this one: they may be at fault, so they go alone first.
                 self._drain((headers.subject,), work.partitions, result)
-            forced = {arrivals[0].source: refusal} if result.finished == finished else {}
-            self._do(_Work(arrivals, (), work.partitions, work.parked_rows, forced), result)
+            if result.finished != finished:
+                self._do(replace(work, forced={}), result)
+            elif not work.alone and isinstance(arrivals[0].content, WithdrawalContent):
+                # Or they are decided after it, because it builds their row.
+                self._do(replace(work, alone=True), result)
+            else:
+                self._do(replace(work, forced={arrivals[0].source: refusal}), result)
             return
         if len(work.objects) > 1:
             middle = len(work.objects) // 2
             for objects in (work.objects[:middle], work.objects[middle:]):
-                self._do(_Work((), objects, work.partitions, work.parked_rows), result)
+                self._do(Work((), objects, work.partitions, work.parked_rows), result)
             return
         if work.parked_rows > 1:
             middle = work.parked_rows // 2
             for rows in (middle, work.parked_rows - middle):
-                self._do(_Work((), work.objects, work.partitions, rows), result)
+                self._do(Work((), work.objects, work.partitions, rows), result)
             return
-        self._repeat(_Work((), work.objects, work.partitions, 1, refused_first=refusal), result)
+        self._repeat(Work((), work.objects, work.partitions, 1, refused_first=refusal), result)
 
-    def _repeat(self, work: _Work, result: BatchResult) -> None:
-        """One transaction, decided anew as often as somebody else's commit was in its way."""
+    def _repeat(self, work: Work, result: BatchResult) -> Work | None:
+        """One transaction, decided anew as often as somebody else's commit was in its way.
+
+        Gives what is left to do, where the transaction had to end before the last arrival.
+        """
         for attempt in range(1, REPEATS_MAX + 1):
             try:
-                plan = self._attempt(work, result.seconds)
+                done = self._attempt.run(work, result.seconds)
             except (psycopg.Error, CountDiffers) as failure:
                 self._give_up_transaction(failure)
                 cause = passing_cause(failure)
@@ -206,8 +210,9 @@ class Applier:
                 self._give_up_transaction(failure)
                 raise
             else:
-                if plan is not None:
-                    return self._count(work, plan, result)
+                if done is not None:
+                    self._count(work, done.plan, result)
+                    return self._after(work, done, result)
                 # So many events waited for these objects that they are applied first, in transactions of their own.
                 objects = {arrival.headers.subject for arrival in work.arrivals if arrival.headers is not None}
                 self._drain(sorted(objects), work.partitions, result)
@@ -215,41 +220,19 @@ class Applier:
                     return None
         raise CountDiffers("load_parked", 0, PARKED_ROWS_MAX)
 
-    def _attempt(self, work: _Work, seconds: dict[str, float]) -> Plan | None:
-        mark = time.perf_counter()
-
-        def lap(step: str) -> None:
-            nonlocal mark
-            now = time.perf_counter()
-            seconds[step] += now - mark
-            mark = now
-
-        statements, topic = self._statements, self.fence.topic
-        loaded = statements.begin_and_load(topic, work.arrivals, work.objects, work.partitions, work.parked_rows)
-        lap("load")
-        self.fence.demand(loaded.positions, work.partitions)
-        if work.arrivals and len(loaded.parked) >= work.parked_rows:
-            statements.roll_back()
+    def _after(self, work: Work, done: Done, result: BatchResult) -> Work | None:
+        """Goes on after a transaction that built a row for which more events wait than it could take."""
+        if done.cut is None:
             return None
-        forced = dict(work.forced)
-        if work.refused_first is not None and loaded.parked:
-            forced[loaded.parked[0].source] = work.refused_first
-        overlay = Overlay(loaded, max_payload_bytes=self._settings.max_payload_bytes, window=self.window, forced=forced)
-        for arrival in (*loaded.parked, *work.arrivals):
-            overlay.take(arrival)
-            if overlay.window.exceeded:
-                break
-        plan = overlay.plan
-        lap("decide")
-        statements.write(topic, plan)
-        lap("write")
-        statements.commit()
-        lap("commit")
-        self.fence.positions.update(plan.positions)
-        self.window.adopt(overlay.window)
-        return plan
+        self._drain((done.cut,), work.partitions, result)
+        rest = [
+            a
+            for a in work.arrivals
+            if a.offset is not None and a.offset >= done.plan.positions[a.partition].next_offset
+        ]
+        return replace(work, arrivals=rest, objects=(), partitions=_partitions(rest)) if rest else None
 
-    def _count(self, work: _Work, plan: Plan, result: BatchResult) -> None:
+    def _count(self, work: Work, plan: Plan, result: BatchResult) -> None:
         taken = sum(
             arrival.offset is not None and arrival.offset < plan.positions[arrival.partition].next_offset
             for arrival in work.arrivals
@@ -261,7 +244,7 @@ class Applier:
         finished = -1
         while not result.stopped and result.finished != finished:
             finished = result.finished
-            self._do(_Work((), objects, partitions, self._parked_rows_max), result)
+            self._do(Work((), objects, partitions, self._parked_rows_max), result)
 
     def _give_up_transaction(self, failure: BaseException) -> None:
         """Rolls back; with a broken connection there is nothing left to roll back, and the first failure counts."""
@@ -269,3 +252,7 @@ class Applier:
             self._statements.roll_back()
         except psycopg.Error as second:
             failure.add_note(f"the transaction could not be rolled back either: {second}")
+
+
+def _partitions(arrivals: Sequence[Arrival]) -> list[int]:
+    return sorted({arrival.partition for arrival in arrivals})

@@ -4,12 +4,13 @@ Source: PostgreSQL's manual, "COPY", section "Binary Format"; timestamptz counts
 """
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from schemas.effects import BalanceEntry
+from schemas.events import DEPOSIT_KIND, WITHDRAWAL_KIND
 from sinks.plan import EntryRow, InboxRow, OutboxRow
 
 _HEAD = b"PGCOPY\n\xff\r\n\x00" + struct.pack("!ii", 0, 0)
@@ -18,7 +19,6 @@ _NULL = struct.pack("!i", -1)
 _EPOCH_SECONDS = datetime(2000, 1, 1, tzinfo=UTC).timestamp()
 _INBOX_COLUMNS = struct.pack("!h", 19)
 _OUTBOX_COLUMNS = struct.pack("!h", 11)
-_AGGREGATE_TYPE = "deposit"
 
 _length: Callable[[int], bytes] = struct.Struct("!i").pack
 _int8: Callable[[int, int], bytes] = struct.Struct("!iq").pack
@@ -26,7 +26,7 @@ _int4: Callable[[int, int], bytes] = struct.Struct("!ii").pack
 _encode = msgspec.json.Encoder().encode
 
 
-def inbox(rows: Sequence[InboxRow], now: datetime) -> bytes:
+def inbox(rows: Iterable[InboxRow], now: datetime) -> bytes:
     """The new events; `now` is when those that are not parked count as processed."""
     processed_at = _moment(now)
     parts = [_HEAD]
@@ -60,7 +60,6 @@ def inbox(rows: Sequence[InboxRow], now: datetime) -> bytes:
 
 def outbox(rows: Sequence[OutboxRow]) -> bytes:
     """Effects and balance entries; each entry's balance must be known by now."""
-    aggregate_type = _text(_AGGREGATE_TYPE)
     parts = [_HEAD]
     for row in rows:
         name = _text(row.name)
@@ -69,7 +68,7 @@ def outbox(rows: Sequence[OutboxRow]) -> bytes:
             _OUTBOX_COLUMNS,
             _int4(4, row.arrival.partition),
             _int8(8, row.seq),
-            aggregate_type,
+            _AGGREGATE_TYPES[row.headers.object_kind],
             _text(row.headers.subject),
             name,
             name,
@@ -113,3 +112,7 @@ def _jsonb(raw: bytes) -> bytes:
 
 def _moment(value: datetime) -> bytes:
     return _int8(8, round((value.timestamp() - _EPOCH_SECONDS) * 1_000_000))
+
+
+_AGGREGATE_TYPES: Mapping[str, bytes] = {DEPOSIT_KIND: _text("deposit"), WITHDRAWAL_KIND: _text("withdrawal")}
+"""The kinds that have effects, as Debezium's column names them."""

@@ -79,6 +79,19 @@ class Fence:
         for partition in partitions:
             self.positions.pop(partition, None)
 
+    def claimed_since(self, connection: Connection) -> dict[int, tuple[int, int]]:
+        """Partitions that another worker claimed meanwhile, each with the epoch held here and the one stored now.
+
+        Args:
+            connection: another one than the fence's own, which may be gone.
+
+        Raises:
+            psycopg.Error: the rows cannot be read.
+        """
+        found = connection.execute(self._queries["find_epochs"], (self.topic, list(self.positions)))
+        held = {partition: position.epoch for partition, position in self.positions.items()}
+        return {partition: (held[partition], epoch) for partition, epoch in sorted(found) if epoch > held[partition]}
+
     def demand(self, locked: Mapping[int, Position], partitions: Sequence[int]) -> None:
         """Raises FenceLost unless the locked rows are those that this process last claimed or committed."""
         for partition in partitions:

@@ -11,13 +11,14 @@ from typing import Protocol
 import psycopg
 from confluent_kafka import Message
 
-from sinks import migrations
+from sinks import migrations, takeover
 from sinks.errors import CountDiffers, LedgerBroken, NumbersTaken, TooManyQuarantined
 from sinks.fence import Fence, TopicRange
 from sinks.first_records import FirstRecords
 from sinks.installed import check_topic
 from sinks.membership import Membership
 from sinks.status import Status
+from sinks.unapplied import Unapplied
 from tallyhook import kafka, logs
 from tallyhook.clock import Clock
 from tallyhook.errors import (
@@ -101,6 +102,7 @@ class Loop:
         self._member: Membership | None = None
         self._failures = 0
         self._positions: dict[int, int] = {}
+        self._unapplied = Unapplied()
         self._first = FirstRecords(settings.kafka, topic)
         self._measured_at = self._taken_at = clock.monotonic_seconds()
         status.trouble(name, "start", "starting")
@@ -113,7 +115,7 @@ class Loop:
                 try:
                     self._turn()
                 except FenceLost as failure:
-                    self._lose_fence(failure)
+                    self._lose_fence("fence lost", reason=str(failure))
                 except TooManyQuarantined as failure:
                     self._halt(failure)
                 except KafkaUnavailable as failure:
@@ -135,19 +137,23 @@ class Loop:
             self._member = member
         if member.revoked:
             work.fence.release(sorted(member.revoked))
+            self._unapplied.forget(member.revoked)
             member.revoked.clear()
         if member.unclaimed:
             self._claim(work, member)
         messages = self._gather(member)
         with self._status.asking_database(self._name):
             if messages:
+                self._unapplied.take(messages)
                 work.apply(messages)
             work.between()
         self._note_positions(work)
         lags = self._measure(member)
         if any(lags.values()) and self._clock.monotonic_seconds() - self._taken_at > STALL_SECONDS:
             raise KafkaUnavailable(f"{self._topic}: records wait and none came for {STALL_SECONDS:g} s; reading anew")
-        self._well()
+        if not self._unapplied:
+            # A turn that found nothing to do says nothing about a batch that failed before and was not read again yet.
+            self._well()
 
     def _connect(self) -> Work:
         with self._status.asking_database(self._name):
@@ -192,6 +198,7 @@ class Loop:
     def _note_positions(self, work: Work) -> None:
         """Remembers them for the display of lag, which goes on while the database is away."""
         self._positions.update({number: position.next_offset for number, position in work.fence.positions.items()})
+        self._unapplied.pass_by(self._positions)
 
     def _measure(self, member: Membership) -> dict[int, int]:
         """How much waits by partition, every few seconds, else nothing; raises KafkaUnavailable."""
@@ -202,6 +209,7 @@ class Loop:
         assigned = {number: self._positions[number] for number in member.assigned if number in self._positions}
         lags = {number: max(0, member.watermarks(number)[1] - offset) for number, offset in assigned.items()}
         self._on_lag(lags)
+        self._unapplied.keep_where_records_wait(lags)
         member.show_progress(assigned)
         return lags
 
@@ -218,18 +226,35 @@ class Loop:
     def _start_over(self, subject: str, failure: Exception, wait_seconds: float) -> None:
         reason = str(failure).strip() or type(failure).__name__
         self._status.trouble(self._name, "start", None)
-        if self._status.trouble(self._name, subject, reason):
-            _log.error("cannot go on", loop=self._name, reason=reason, error=type(failure).__name__)
+        is_news = self._status.trouble(self._name, subject, reason)
         if self._member is not None and self._member.broken:
             self._leave()
         if self._member is not None:
             self._member.hold()
+        ended = takeover.is_session_ended(self._connection, failure)
+        former = self._work.fence if self._work is not None and ended else None
         if not isinstance(failure, KafkaUnavailable):
             self._disconnect()
-        self._wait(wait_seconds)
+        if former is not None:
+            # A claimer ends a frozen owner's session, so what looks like a failure may be a takeover: that comes first.
+            self._wait(wait_seconds)
+            if self._give_way(former):
+                return
+        if is_news:
+            _log.error("cannot go on", loop=self._name, reason=reason, error=type(failure).__name__)
+        if former is None:
+            self._wait(wait_seconds)
 
-    def _lose_fence(self, failure: FenceLost) -> None:
-        _log.warning("fence lost", loop=self._name, reason=str(failure))
+    def _give_way(self, former: Fence) -> bool:
+        """Whether another worker claimed partitions of the fence meanwhile; if so it is told, and the group left."""
+        with self._status.asking_database(self._name):
+            epochs = takeover.epochs_since(self._settings.database, former)
+        if epochs:
+            self._lose_fence("another worker took over", partitions=list(epochs), epochs=epochs)
+        return bool(epochs)
+
+    def _lose_fence(self, told: str, **details: object) -> None:
+        _log.warning(told, loop=self._name, **details)
         self._on_fence_lost()
         self._leave()
         if self._work is not None:

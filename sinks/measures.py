@@ -43,6 +43,7 @@ class Measures:
             metrics.counter("tallyhook_sink_batches_repeated_total", cause=cause).inc(number)
         metrics.counter("tallyhook_sink_rows_advanced_total").inc(result.advanced)
         metrics.counter("tallyhook_sink_reversal_differs_total").inc(result.reversal_differs)
+        metrics.counter("tallyhook_sink_fee_differs_total").inc(result.fee_differs)
 
     def fence_lost(self) -> None:
         """Another worker owned a partition."""
@@ -68,6 +69,11 @@ class Measures:
         if self._behind:
             age = self._clock.now().timestamp() - max(self._taken_seconds, self._done_seconds)
         self._metrics.gauge("tallyhook_sink_lag_seconds").set(max(0.0, age))
+
+    def gaps(self, missing: float, oldest_seconds: float) -> None:
+        """Shows how many numbers of the gateway's sequence are missing, over all merchants, and since when."""
+        self._metrics.gauge("tallyhook_gaps_open").set(missing)
+        self._metrics.gauge("tallyhook_gaps_oldest_seconds").set(max(0.0, oldest_seconds))
 
     def waiting(self, parked: Sequence[Waiting], quarantined_open: int) -> None:
         """Shows what waits for a correlation and what waits for a person."""

@@ -1,52 +1,25 @@
 """Decides a batch: arrivals in order, on top of what was loaded; nothing is written here."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import msgspec
 
 from schemas.effects import BALANCE_ENTRY
-from schemas.events import DepositEvent
 from schemas.headers import EventHeaders
 from schemas.reasons import Reason
 from schemas.verdicts import ParkedReason, SinkVerdict
-from sinks.domain.decide import DepositHandler, verdict_without_rules
-from sinks.domain.decision import (
-    Correlation,
-    DepositDecision,
-    DepositState,
-    FlagDraft,
-    Refusal,
-)
-from sinks.domain.overpayment import same_flag
-from sinks.plan import EntryRow, InboxRow, OutboxRow, Plan, Position, SetAside, copies
+from sinks import deposit_overlay, withdrawal_overlay
+from sinks.contents import DepositContent, TransactionContent, WithdrawalContent
+from sinks.domain.decide import verdict_without_rules
+from sinks.domain.decision import EffectDraft, Refusal
+from sinks.domain.withdrawal_state import NotYet
+from sinks.loaded import Known, Loaded
+from sinks.plan import EntryRow, InboxRow, OutboxRow, Plan, SetAside, TransactionRow, copies
 from sinks.quarantine import QuarantineWindow
 from sinks.records import Arrival, Source
 
 _encode = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """An event of the inbox: the delivery that brought it, and what it was about."""
-
-    source_partition: int
-    source_offset: int
-    object_id: str
-    version: int | None
-
-
-@dataclass(slots=True)
-class Loaded:
-    """What the database knows of a batch, read under the fence."""
-
-    positions: Mapping[int, Position]
-    seen: dict[str, Known] = field(default_factory=dict)
-    deposits: dict[str, DepositState] = field(default_factory=dict)
-    correlations: dict[str, Correlation] = field(default_factory=dict)
-    flags: dict[str, FlagDraft] = field(default_factory=dict)
-    parked: list[Arrival] = field(default_factory=list)
-    set_aside_before: set[str] = field(default_factory=set)
 
 
 class Overlay:
@@ -66,11 +39,18 @@ class Overlay:
         self._loaded, self._forced = loaded, forced
         self._max_payload_bytes = max_payload_bytes
         self._window = window.copy()
+        self._built: str | None = None
+        self._cut: str | None = None
 
     @property
     def window(self) -> QuarantineWindow:
         """The window after the arrivals taken so far; once it is exceeded, nothing more may be taken."""
         return self._window
+
+    @property
+    def cut(self) -> str | None:
+        """A withdrawal that was built and for which more events wait than were loaded: nothing more may be taken."""
+        return self._cut
 
     def take(self, arrival: Arrival) -> None:
         """Decides one arrival; what is behind the position was applied before and is passed over."""
@@ -80,7 +60,7 @@ class Overlay:
                 return
             position.next_offset = arrival.offset + 1
         headers = arrival.headers
-        if headers is None or arrival.foreign:
+        if headers is None or (arrival.foreign and arrival.arrival_seq is None):
             self._set_aside(arrival, arrival.refusal or Refusal("record_headers", "the headers cannot be read"))
             return
         if arrival.arrival_seq is None:
@@ -88,9 +68,9 @@ class Overlay:
             if known is not None:
                 self._take_again(arrival, headers, known)
                 return
-        refusal = self._forced.get(arrival.source, arrival.refusal) or self._apply(arrival, headers)
-        if refusal is not None:
-            self._set_aside(arrival, refusal)
+        self._judge(arrival, headers, waited=arrival.arrival_seq is not None)
+        if self._built is not None:
+            self._go_on_with_waiting(self._built)
 
     def _take_again(self, arrival: Arrival, headers: EventHeaders, known: Known) -> None:
         if (known.object_id, known.version) != (headers.subject, headers.version):
@@ -103,45 +83,99 @@ class Overlay:
             self.plan.redeliveries.append(arrival)
         self._window.note(quarantined=False)
 
+    def _go_on_with_waiting(self, object_id: str) -> None:
+        """Decides what waited for a withdrawal's row, in order of arrival, now that an event has built it."""
+        self._built = None
+        if object_id in self._loaded.left:
+            self._cut = object_id
+            return
+        for arrival in self._loaded.waiting.pop(object_id, ()):
+            if self._window.exceeded:
+                return
+            if arrival.headers is not None:
+                self._judge(arrival, arrival.headers, waited=True)
+
+    def _judge(self, arrival: Arrival, headers: EventHeaders, *, waited: bool) -> None:
+        refusal = arrival.refusal
+        if self._forced:
+            refusal = self._forced.get(arrival.source, refusal)
+        if refusal is None:
+            refusal = self._apply(arrival, headers)
+        if refusal is None:
+            return
+        self._set_aside(arrival, refusal)
+        if waited:
+            # Its inbox row goes, so a copy in this very batch is judged anew, as it would be in the next one.
+            if self.plan.inbox.pop(headers.id, None) is None:
+                self.plan.dropped.append(headers.id)
+            self._loaded.seen.pop(headers.id, None)
+
     def _apply(self, arrival: Arrival, headers: EventHeaders) -> Refusal | None:
         """Writes the arrival into the plan, or tells why it must be set aside; then the plan is unchanged."""
-        if arrival.handler is None or arrival.event is None:
-            verdict, reason = verdict_without_rules(headers.version)
-            self._keep(arrival, headers, verdict, reason)
-            return None
-        state = self._state_of(headers.subject)
+        content = arrival.content
+        if isinstance(content, DepositContent):
+            return self._apply_deposit(arrival, headers, content)
+        if isinstance(content, WithdrawalContent):
+            return self._apply_withdrawal(arrival, headers, content)
+        if isinstance(content, TransactionContent):
+            return self._apply_transaction(arrival, headers, content)
+        verdict, reason = verdict_without_rules(headers.version)
+        self._keep(arrival, headers, verdict, reason)
+        return None
+
+    def _apply_deposit(self, arrival: Arrival, headers: EventHeaders, content: DepositContent) -> Refusal | None:
+        state = deposit_overlay.state_of(self._loaded, headers.subject)
         if state is None:
             self._keep(arrival, headers, "parked", None, "correlation")
             return None
-        decision = self._decide(arrival.handler, state, arrival.event)
+        decision = deposit_overlay.decide(self._loaded, state, content)
         if isinstance(decision, Refusal):
             return decision
-        payloads = [_encode(effect.payload) for effect in decision.effects]
-        largest = max(map(len, payloads), default=0)
-        if largest > self._max_payload_bytes:
-            return Refusal("payload_too_large", f"{largest} bytes, the limit is {self._max_payload_bytes}")
+        payloads = self._payloads(decision.effects)
+        if isinstance(payloads, Refusal):
+            return payloads
         self._keep(arrival, headers, decision.verdict, decision.reason)
-        self._move(arrival, headers, decision, payloads)
+        for row in deposit_overlay.move(self.plan, self._loaded, headers, decision):
+            self._number(arrival, headers, BALANCE_ENTRY, row, row.draft.entry_key, headers.version or 0)
+        self._number_all(arrival, headers, decision.effects, payloads)
         return None
 
-    def _decide(self, handler: DepositHandler, state: DepositState, event: DepositEvent) -> DepositDecision | Refusal:
-        decision = handler.decide(state, event)
-        if isinstance(decision, Refusal) or decision.flag is None:
+    def _apply_withdrawal(self, arrival: Arrival, headers: EventHeaders, content: WithdrawalContent) -> Refusal | None:
+        state = withdrawal_overlay.state_of(self._loaded, headers.subject)
+        decision = content.handler.decide(state, content.reading, self._loaded.facts)
+        if isinstance(decision, Refusal):
             return decision
-        stored = self._loaded.flags.get(decision.flag.flag.claim_id)
-        if stored is not None and not same_flag(stored, decision.flag):
-            return Refusal(
-                "overpayment_collision",
-                f"claim {stored.flag.claim_id} was seen with other content on {stored.pg_deposit_id}"
-                f" version {stored.observed_deposit_version}",
-            )
-        return decision
+        if isinstance(decision, NotYet):
+            self._wait(arrival, headers)
+            return None
+        payloads = self._payloads(decision.effects)
+        if isinstance(payloads, Refusal):
+            return payloads
+        self._keep(arrival, headers, decision.verdict, decision.reason)
+        withdrawal_overlay.move(self.plan, self._loaded, state, decision)
+        self._number_all(arrival, headers, decision.effects, payloads)
+        if state.row is None:
+            self._built = headers.subject
+        return None
 
-    def _state_of(self, object_id: str) -> DepositState | None:
-        state = self._loaded.deposits.get(object_id)
-        if state is None and object_id in self._loaded.correlations:
-            state = DepositState(object_id, self._loaded.correlations[object_id])
-        return state
+    def _apply_transaction(
+        self, arrival: Arrival, headers: EventHeaders, content: TransactionContent
+    ) -> Refusal | None:
+        transaction = content.transaction
+        decision = content.handler.decide(self._loaded.transactions.get(transaction.btxn_id), transaction)
+        if isinstance(decision, Refusal):
+            return decision
+        self._keep(arrival, headers, "immutable", decision.reason)
+        if decision.transaction is not None:
+            self._loaded.transactions[transaction.btxn_id] = transaction
+            self.plan.transactions[transaction.btxn_id] = TransactionRow(transaction, headers.merchant)
+        return None
+
+    def _wait(self, arrival: Arrival, headers: EventHeaders) -> None:
+        """Parks an event that cannot build its row; one that was parked before goes on waiting as it is."""
+        if arrival.arrival_seq is None:
+            self._keep(arrival, headers, "parked", None, "snapshot")
+        self._loaded.waiting.setdefault(headers.subject, []).append(arrival)
 
     def _keep(
         self,
@@ -155,29 +189,32 @@ class Overlay:
         if arrival.arrival_seq is not None:
             self.plan.finished.append(InboxRow(arrival, headers, arrival.arrival_seq, verdict, reason))
             return
+        here = self.plan.inbox.get(headers.id)
+        if here is not None:
+            # It was parked by this very batch: it keeps the number and the place of its arrival.
+            self.plan.inbox[headers.id] = replace(here, verdict=verdict, reason=reason, parked=None)
+            return
         position = self.plan.positions[arrival.partition]
-        self.plan.inbox.append(InboxRow(arrival, headers, position.next_arrival_seq, verdict, reason, parked))
+        self.plan.inbox[headers.id] = InboxRow(arrival, headers, position.next_arrival_seq, verdict, reason, parked)
         position.next_arrival_seq += 1
         self._loaded.seen[headers.id] = Known(
             arrival.source.partition, arrival.source.offset, headers.subject, headers.version
         )
         if headers.id in self._loaded.set_aside_before:
             self.plan.resolved.append((headers.id, headers.subject))
+        self.plan.close_set_aside(headers)
 
-    def _move(self, arrival: Arrival, headers: EventHeaders, decision: DepositDecision, payloads: list[bytes]) -> None:
-        state = decision.state
-        self._loaded.deposits[state.pg_deposit_id] = state
-        if state.snapshot is not None:
-            self.plan.deposits[state.pg_deposit_id] = state
-        self.plan.reversal_differs += decision.reversal_differs
-        flag = decision.flag
-        if flag is not None and flag.flag.claim_id not in self._loaded.flags:
-            self._loaded.flags[flag.flag.claim_id] = self.plan.flags[flag.flag.claim_id] = flag
-        for entry in decision.entries:
-            row = EntryRow(entry, headers.id, state.pg_deposit_id, state.correlation.our_order_id)
-            self.plan.entries.append(row)
-            self._number(arrival, headers, BALANCE_ENTRY, row, entry.entry_key, headers.version or 0)
-        for effect, payload in zip(decision.effects, payloads, strict=True):
+    def _payloads(self, effects: Sequence[EffectDraft]) -> list[bytes] | Refusal:
+        payloads = [_encode(effect.payload) for effect in effects]
+        for payload in payloads:
+            if len(payload) > self._max_payload_bytes:
+                return Refusal("payload_too_large", f"{len(payload)} bytes, the limit is {self._max_payload_bytes}")
+        return payloads
+
+    def _number_all(
+        self, arrival: Arrival, headers: EventHeaders, effects: Sequence[EffectDraft], payloads: Sequence[bytes]
+    ) -> None:
+        for effect, payload in zip(effects, payloads, strict=True):
             self._number(arrival, headers, effect.name, payload, effect.dedupe_key, effect.version)
 
     def _number(
@@ -189,8 +226,4 @@ class Overlay:
 
     def _set_aside(self, arrival: Arrival, refusal: Refusal) -> None:
         self.plan.set_aside.append(SetAside(arrival, refusal))
-        if arrival.arrival_seq is not None and arrival.headers is not None:
-            self.plan.dropped.append(arrival.headers.id)
-            # Its inbox row goes, so a copy in this very batch is judged anew, as it would be in the next one.
-            self._loaded.seen.pop(arrival.headers.id, None)
         self._window.note(quarantined=True)

@@ -63,6 +63,7 @@ class QuarantinedRow:
         raw: the original bytes.
         headers: the record's headers.
         source: the delivery's identity; a second row of it is never written.
+        applied: the event was applied by a later copy, so that the row is written as redriven.
     """
 
     stage: str
@@ -73,6 +74,7 @@ class QuarantinedRow:
     raw: bytes
     headers: RecordHeaders
     source: Source
+    applied: bool = False
 
 
 def row_of(row: SetAside) -> QuarantinedRow:
@@ -88,6 +90,7 @@ def row_of(row: SetAside) -> QuarantinedRow:
         arrival.raw,
         arrival.record_headers,
         arrival.source,
+        row.applied,
     )
 
 
@@ -106,6 +109,7 @@ def add(connection: Connection, queries: Queries, rows: Sequence[QuarantinedRow]
             [row.source.topic for row in rows],
             [row.source.partition for row in rows],
             [row.source.offset for row in rows],
+            [row.applied for row in rows],
         ),
     )
 

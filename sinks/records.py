@@ -4,16 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import msgspec
 from confluent_kafka import Message
 
-from schemas.events import DepositEvent
 from schemas.headers import EventHeaders, HeaderError, decode_texts, texts
 from schemas.topics import TopicNames
-from sinks.domain.body import read_text
-from sinks.domain.decide import DepositHandler, handler_for
-from sinks.domain.decision import FlagDraft, Refusal
-from sinks.domain.overpayment import read_flag
+from sinks.contents import Content, read_content
+from sinks.domain.decide import handler_for
+from sinks.domain.decision import Refusal
 
 UNKNOWN_MOMENT = datetime.fromtimestamp(0, UTC)
 
@@ -63,9 +60,7 @@ class Arrival:
         epoch: the claim under which it was read.
         source: its place in `events`; that in `state-changes` where the headers do not tell.
         received_at: when the door had it; the start of 1970 where the headers do not tell.
-        event: None when there is no header to read it by, when it is refused, or when its kind has no rules.
-        handler: the rules of its kind; None when there are none.
-        flag: its overpayment flag.
+        content: None when there is no header to read it by, when it is refused, or when its kind has no rules.
         refusal: why it is to be set aside, unless it was seen before.
         foreign: the headers cannot be trusted, so that not even "seen before" can be told.
         arrival_seq: its number in the inbox, for an event that was parked.
@@ -79,9 +74,7 @@ class Arrival:
     source: Source
     headers: EventHeaders | None = None
     received_at: datetime = UNKNOWN_MOMENT
-    handler: DepositHandler | None = None
-    event: DepositEvent | None = None
-    flag: FlagDraft | None = None
+    content: Content | None = None
     refusal: Refusal | None = None
     foreign: bool = False
     arrival_seq: int | None = None
@@ -130,72 +123,13 @@ class Reader:
         return arrival
 
 
-class _Object(msgspec.Struct, frozen=True, gc=False):
-    id: str
-    object: str
-
-
-class _Data(msgspec.Struct, frozen=True, gc=False):
-    object: _Object
-
-
-class _Named(msgspec.Struct, frozen=True, gc=False):
-    """The names that every event carries, whatever its kind."""
-
-    id: str
-    data: _Data
-
-
-_names_of = msgspec.json.Decoder(_Named).decode
-
-
 def read_body(arrival: Arrival, headers: EventHeaders) -> None:
-    """Reads and checks the bytes; the outcome is the arrival's event and flag, or its refusal."""
-    text = read_text(arrival.raw)
-    if isinstance(text, Refusal):
-        arrival.refusal = text
-        return
-    handler = handler_for(headers.object_kind)
-    if handler is None:
-        arrival.refusal = _names_differ(arrival.raw, headers)
-        arrival.foreign = arrival.refusal is not None and arrival.refusal.reason == "record_headers"
-        return
-    event = handler.parse(arrival.raw)
-    if isinstance(event, Refusal):
-        arrival.refusal = event
-        return
-    deposit = event.data.object
-    if (event.id, deposit.id, deposit.object, deposit.version) != (
-        headers.id,
-        headers.subject,
-        headers.object_kind,
-        headers.version,
-    ):
-        arrival.refusal, arrival.foreign = _differs(), True
-        return
-    refusal = handler.check(event)
-    if refusal is not None:
-        arrival.refusal = refusal
-        return
-    flag = read_flag(event)
-    if isinstance(flag, Refusal):
-        arrival.refusal = flag
-        return
-    arrival.handler, arrival.event, arrival.flag = handler, event, flag
-
-
-def _names_differ(raw: bytes, headers: EventHeaders) -> Refusal | None:
-    try:
-        named = _names_of(raw)
-    except msgspec.ValidationError as failure:
-        return Refusal("body_shape", str(failure))
-    if (named.id, named.data.object.id, named.data.object.object) != (headers.id, headers.subject, headers.object_kind):
-        return _differs()
-    return None
-
-
-def _differs() -> Refusal:
-    return Refusal("record_headers", "the headers name another event, object or version than the body")
+    """Reads and checks the bytes; the outcome is the arrival's content, or its refusal."""
+    content = read_content(arrival.raw, headers, handler_for(headers.object_kind))
+    if isinstance(content, Refusal):
+        arrival.refusal, arrival.foreign = content, content.reason == "record_headers"
+    else:
+        arrival.content = content
 
 
 def _position(found: dict[str, str], name: str) -> int:

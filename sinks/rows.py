@@ -4,7 +4,8 @@ import msgspec
 
 from sinks.domain.decision import DepositState, FlagDraft
 from sinks.domain.deposits import json_or_none
-from sinks.plan import EntryRow
+from sinks.domain.withdrawal_state import Fill
+from sinks.plan import EntryRow, Plan, TransactionRow
 
 
 def deposit_row(state: DepositState) -> dict[str, object]:
@@ -59,3 +60,31 @@ def entry_row(row: EntryRow) -> dict[str, object]:
     """The columns of pg_user_balance_entries."""
     draft = row.draft
     return {"key": draft.entry_key, "user_id": draft.user_id, "amount": draft.amount_minor, "event_id": row.event_id}
+
+
+def fill_rows(plan: Plan) -> list[Fill]:
+    """The columns of pg_withdrawal_fills: the new chunks, and the legs of reversals that have none."""
+    kept = (
+        Fill(leg_ref, plan.reversals[leg_ref].pg_withdrawal_id, plan.reversals[leg_ref].amount_minor)
+        for leg_ref in sorted(plan.unfilled)
+    )
+    return [*(plan.fills[leg_ref] for leg_ref in sorted(plan.fills)), *kept]
+
+
+def transaction_row(row: TransactionRow) -> dict[str, object]:
+    """The columns of pg_balance_txns."""
+    moved = row.transaction
+    columns: dict[str, object] = {
+        "btxn_id": moved.btxn_id,
+        "type": moved.type,
+        "direction": moved.direction,
+        "amount_minor": moved.amount_minor,
+        "bucket_from": moved.bucket_from,
+        "bucket_to": moved.bucket_to,
+        "source_id": moved.source_id,
+        "created_at": moved.created_at,
+        "merchant_id": row.merchant_id,
+    }
+    if moved.balance_after is not None:
+        columns["balance_after"] = msgspec.Raw(moved.balance_after)
+    return columns

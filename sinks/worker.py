@@ -11,6 +11,7 @@ from sinks.dead_letters import DeadLetters
 from sinks.loop import Loop
 from sinks.measures import Measures
 from sinks.quarantine import QuarantineWindow
+from sinks.sequence_keeper import SequenceKeeper
 from sinks.state_changes import StateChanges
 from sinks.status import Status
 from tallyhook import logs
@@ -131,10 +132,12 @@ class Sink:
             on_lag=lambda _: None,  # dead letters are rare: what waits of them is not shown
         )
         correlations = CorrelationConsumer(settings, self.status, self.stop)
+        sequences = SequenceKeeper(settings, self.status, self._measures, self.stop, self._clock)
         return {
             "state-changes": state_changes.run,
             "dead-letters": dead_letters.run,
             "correlations": correlations.run,
+            "sequences": sequences.run,
         }
 
     def _thread(self, name: str, target: Callable[[], None]) -> threading.Thread:

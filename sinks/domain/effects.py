@@ -4,6 +4,7 @@ One-shot business effects are keyed by the deposit, so that no later event repea
 are keyed by the event.
 """
 
+from decimal import Decimal
 from typing import Literal
 
 import msgspec
@@ -22,6 +23,9 @@ from sinks.domain.decision import EffectDraft
 from sinks.domain.money import Money
 
 DEFAULT_FAIL_REASON = "expired"
+
+# Only texts are looked at, and a number that is too great for a double, which jsonb takes, must stop nothing.
+_decode = msgspec.json.Decoder(float_hook=Decimal).decode
 
 
 def entry_key(pg_deposit_id: str, side: Literal["credit", "debit"]) -> str:
@@ -78,5 +82,5 @@ def _once(deposit: DepositObject, name: EffectName) -> str:
 
 
 def _load(raw: msgspec.Raw) -> object:
-    value: object = msgspec.json.decode(raw)
+    value: object = _decode(raw)
     return value

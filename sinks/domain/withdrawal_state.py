@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from schemas.events import WithdrawalEvent
 from schemas.reasons import Reason
 from schemas.verdicts import SinkVerdict
 from sinks.domain.decision import EffectDraft
@@ -73,6 +74,22 @@ class Tombstone:
     replacement_withdrawal_id: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class WithdrawalReading:
+    """An event that has passed every rule that needs no stored row, read once.
+
+    Args:
+        our_ref: the merchant's own reference; None where the event does not carry it.
+        fill: the chunk of a `withdrawal.filled`; None for every other type.
+        tombstone: the reversal of a `withdrawal.fill_reversed`; None for every other type.
+    """
+
+    event: WithdrawalEvent
+    our_ref: str | None = None
+    fill: Fill | None = None
+    tombstone: Tombstone | None = None
+
+
 class Facts(Protocol):
     """Chunks and reversals that are known, whatever withdrawal they belong to."""
 
@@ -117,10 +134,11 @@ class WithdrawalDecision:
     """What one event does to one withdrawal.
 
     Args:
-        state: the state after it; its row differs from the one before in version, or in markers only.
+        state: the state after it; its row differs from the one before in version, or only in markers and in members
+            that are set once, or it is the very same one.
         fill: a chunk to be kept, seen for the first time; already marked where its reversal is known.
         tombstone: a reversal to be kept, seen for the first time.
-        fill_reversed: the stored chunk (leg_ref) that is to be marked as reversed at the tombstone's instant.
+        fill_reversed: the stored chunk (leg_ref), not yet marked, that is to be marked as reversed at the instant.
         fee_differs: the chunk's fee is not the one that the running total gives (counted and shown, not corrected).
     """
 

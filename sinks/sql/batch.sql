@@ -29,17 +29,23 @@ SELECT pg_deposit_id, our_order_id, our_user_id
   FROM {schema}.pg_deposit_correlations
  WHERE pg_deposit_id = ANY(%s);
 
--- load_parked: events of these objects that wait although the correlation is there by now, in order of arrival.
+-- load_parked: events of these objects that waited and can go on by now, in order of arrival: a deposit's when its
+-- correlation is there, a withdrawal's when its row is.
 SELECT * FROM (
   SELECT i.event_id, i.event_type, i.event_raw, i.received_at, i.object_id, i.object_kind, i.version, i.merchant_id,
          i.sequence, i.partition, i.arrival_seq, i.source_partition, i.source_offset, i.key_id, i.origin,
-         (SELECT ARRAY[c.our_order_id, c.our_user_id]
-            FROM {schema}.pg_deposit_correlations c
-           WHERE c.pg_deposit_id = i.object_id) AS owner
+         CASE i.parked_reason WHEN 'correlation' THEN
+           (SELECT ARRAY[c.our_order_id, c.our_user_id]
+              FROM {schema}.pg_deposit_correlations c
+             WHERE c.pg_deposit_id = i.object_id)
+         END AS owner,
+         CASE i.parked_reason WHEN 'snapshot' THEN
+           (SELECT true FROM {schema}.pg_withdrawals w WHERE w.pg_withdrawal_id = i.object_id)
+         END AS has_row
     FROM {schema}.pg_webhook_inbox i
    WHERE i.processed_at IS NULL AND i.object_id = ANY(%(objects)s) AND i.partition = ANY(%(partitions)s)
 ) AS waiting
- WHERE owner IS NOT NULL
+ WHERE owner IS NOT NULL OR has_row
  ORDER BY arrival_seq, partition
  LIMIT %(limit)s;
 

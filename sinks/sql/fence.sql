@@ -7,8 +7,8 @@ VALUES (%(topic)s, %(topic_id)s, %(partition)s, 0, 1, pg_backend_pid())
 ON CONFLICT (topic, partition) DO UPDATE SET epoch = s.epoch + 1, owner_pid = pg_backend_pid()
 RETURNING xmax = 0 AS is_first, topic_id, epoch, next_offset, next_outbox_seq, next_arrival_seq;
 
--- find_position: the stored position of one partition, without waiting for its owner.
-SELECT topic_id, next_offset FROM {schema}.sink_offsets WHERE topic = %s AND partition = %s;
+-- find_epochs: how often each partition was claimed, without waiting for its owner.
+SELECT partition, epoch FROM {schema}.sink_offsets WHERE topic = %s AND partition = ANY(%s);
 
 -- end_frozen_owner: ends the recorded owner's session if it is a sink's that holds locks on this very table.
 SELECT pg_terminate_backend(a.pid)

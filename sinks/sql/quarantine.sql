@@ -3,13 +3,15 @@
 -- `redrive` has counted its own attempt; every other delivery counts one more here.
 WITH added AS (
   INSERT INTO {schema}.quarantined_events (
-    stage, reason, detail, event_id, object_id, raw, headers, source_topic, source_partition, source_offset, attempts)
+    stage, reason, detail, event_id, object_id, raw, headers, source_topic, source_partition, source_offset, state,
+    note, attempts)
   SELECT r.stage, r.reason, r.detail, r.event_id, r.object_id, r.raw, r.headers, r.topic, r.partition, r.position,
+         CASE WHEN r.applied THEN 'redriven' ELSE 'open' END, CASE WHEN r.applied THEN 'applied' END,
          GREATEST(1, COALESCE((SELECT max(q.attempts) FROM {schema}.quarantined_events q WHERE q.event_id = r.event_id), 0)
                      + (r.headers ->> 'ce_origin' IS DISTINCT FROM 'redrive')::int)
     FROM unnest(%s::text[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bytea[], %s::jsonb[], %s::text[],
-                %s::int[], %s::bigint[])
-         AS r(stage, reason, detail, event_id, object_id, raw, headers, topic, partition, position)
+                %s::int[], %s::bigint[], %s::boolean[])
+         AS r(stage, reason, detail, event_id, object_id, raw, headers, topic, partition, position, applied)
   ON CONFLICT ON CONSTRAINT quarantined_events_source_uk DO NOTHING
   RETURNING event_id, object_id, headers ->> 'ce_origin' AS origin
 )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from schemas.effects import FailOrder, HoldGoods, ReleaseGoods, UpdateOrderStatus
 from sinks.domain.body import read_text
-from sinks.domain.decide import handler_for
+from sinks.domain.decide import DEPOSITS
 from sinks.domain.decision import (
     Correlation,
     Credit,
@@ -58,10 +58,8 @@ class Deposit:
         text = read_text(raw)
         if isinstance(text, Refusal):
             return text
-        handler = handler_for("deposit_order")
-        assert handler is not None
-        event = handler.parse(raw)
-        return event if isinstance(event, Refusal) else handler.decide(self.state, event)
+        event = DEPOSITS.parse(raw)
+        return event if isinstance(event, Refusal) else DEPOSITS.decide(self.state, event)
 
     @property
     def status(self) -> str | None:

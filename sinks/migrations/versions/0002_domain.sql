@@ -26,6 +26,9 @@ CREATE TABLE {schema}.pg_withdrawals (
   updated_at                timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX pg_withdrawals_ref_idx ON {schema}.pg_withdrawals (our_ref);
+-- Events that wait for the row of a withdrawal; it is looked for them now and then among all that wait.
+CREATE INDEX pg_webhook_inbox_snapshot_idx ON {schema}.pg_webhook_inbox (partition, object_id)
+  WHERE processed_at IS NULL AND parked_reason = 'snapshot';
 
 -- One row a chunk, kept from late events too; for the timeline and for statements, never for sums that decide.
 CREATE TABLE {schema}.pg_withdrawal_fills (
@@ -99,13 +102,21 @@ CREATE TABLE {schema}.sequence_gaps (
   CONSTRAINT sequence_gaps_closed_ck CHECK ((state = 'open') = (closed_at IS NULL))
 );
 CREATE INDEX sequence_gaps_open_idx ON {schema}.sequence_gaps (opened_at) WHERE state = 'open';
--- How far each source of seen numbers was read; the one row of its kind that is locked is also the reader's lease.
+-- How far each source of seen numbers was read: inbox (next arrival_seq by partition), set-aside (the transaction id
+-- from which quarantined_events are read, partition 0), test-events (next offset by partition).
 CREATE TABLE {schema}.sequence_sources (
   source      text NOT NULL,
   partition   integer NOT NULL,
   next_number bigint NOT NULL,
   PRIMARY KEY (source, partition)
 );
+-- Which sink keeps the numbers now; the lease ends by itself. Whoever changes gaps holds the row locked to the commit.
+CREATE TABLE {schema}.sequence_keeper (
+  single      boolean PRIMARY KEY DEFAULT true CHECK (single),
+  owner       text,
+  lease_until timestamptz NOT NULL DEFAULT '-infinity'
+);
+INSERT INTO {schema}.sequence_keeper DEFAULT VALUES;
 -- Where an interrupted `backfill` goes on.
 CREATE TABLE {schema}.backfills (
   merchant_id    text NOT NULL,
@@ -118,3 +129,21 @@ CREATE TABLE {schema}.backfills (
 -- Set-aside events that hold a number of the sequence are found by it; xid as in pg_deposit_correlations.
 ALTER TABLE {schema}.quarantined_events ADD COLUMN noted_xid xid8 NOT NULL DEFAULT pg_current_xact_id();
 CREATE INDEX quarantined_events_noted_idx ON {schema}.quarantined_events (noted_xid);
+
+-- Support finds the deposits of a user.
+CREATE INDEX pg_deposit_correlations_user_idx ON {schema}.pg_deposit_correlations (our_user_id);
+
+-- What was taken over from the handler that stood here before, each row as it was then (the columns of its own table,
+-- as to_jsonb gives them): later events went on from there, so whoever recomputes an object begins with it. object_id
+-- is the key of the row in its table, owner_id the deposit, withdrawal or user that it belongs to. No effect left for it.
+CREATE TABLE {schema}.imported_objects (
+  kind        text NOT NULL CHECK (kind IN ('deposit', 'overpayment_flag', 'withdrawal', 'fill', 'reversal',
+                                            'transaction', 'balance')),
+  object_id   text NOT NULL,
+  owner_id    text NOT NULL,
+  source      text NOT NULL,
+  imported    jsonb NOT NULL,
+  imported_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (kind, object_id)
+);
+CREATE INDEX imported_objects_owner_idx ON {schema}.imported_objects (owner_id, kind);

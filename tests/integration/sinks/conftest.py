@@ -1,9 +1,10 @@
 """A migrated schema for each test, appliers on it, and rows to look at."""
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 import pytest
@@ -13,10 +14,14 @@ from sinks.batch import PARKED_ROWS_MAX, Applier
 from sinks.migrations import upgrade
 from sinks.plan import BatchResult
 from sinks.records import SinkRecord
+from tallyhook.clock import Clock
 from tallyhook.postgres import Connection, connect
 from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings, SinkSettings
 from tests.integration.sinks.deliveries import Delivery
 from tests.integration.sinks.running import Running, running
+
+if TYPE_CHECKING:
+    from tests.integration.sinks.numbered import Numbered
 
 NO_LIMIT = SinkSettings(quarantine_limit=1000)
 
@@ -29,6 +34,7 @@ class Road:
     installation: Installation
     connection: Connection
     opened: list[Connection] = field(default_factory=list)
+    clock: Clock | None = None
 
     def applier(
         self, *partitions: int, settings: SinkSettings = NO_LIMIT, claimed: bool = True, **options: int
@@ -37,7 +43,11 @@ class Road:
         connection = connect(self.database, "sink")
         self.opened.append(connection)
         applier = Applier(
-            connection, self.installation, settings, parked_rows_max=options.get("parked_rows_max", PARKED_ROWS_MAX)
+            connection,
+            self.installation,
+            settings,
+            parked_rows_max=options.get("parked_rows_max", PARKED_ROWS_MAX),
+            clock=self.clock,
         )
         if claimed:
             applier.claim(partitions or (0,))
@@ -97,16 +107,31 @@ class Feed:
 MakeFeed = Callable[..., Feed]
 
 
-@pytest.fixture
-def road(database_settings: DatabaseSettings, installation: Installation) -> Iterator[Road]:
-    """The schema of this test."""
-    upgrade(database_settings, installation)
-    connection = connect(database_settings, "test")
+@contextmanager
+def _road(database: DatabaseSettings, installation: Installation) -> Iterator[Road]:
+    upgrade(database, installation)
+    connection = connect(database, "test")
     connection.execute(sql.SQL("SET search_path TO {}").format(sql.Identifier(installation.schema_name)))
-    made = Road(database_settings, installation, connection)
+    made = Road(database, installation, connection)
     yield made
     for opened in (*made.opened, connection):
         opened.close()
+
+
+@pytest.fixture
+def road(database_settings: DatabaseSettings, installation: Installation) -> Iterator[Road]:
+    """The schema of this test."""
+    with _road(database_settings, installation) as made:
+        yield made
+
+
+@pytest.fixture
+def twin(database_settings: DatabaseSettings, installation: Installation) -> Iterator[Road]:
+    """A second schema, to do there in another way what was done in the first."""
+    name = f"{installation.schema_name}_twin"
+    with _road(database_settings, Installation(topic_prefix=name, schema_=name)) as made:
+        yield made
+        made.connection.execute(sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
 
 
 @pytest.fixture
@@ -120,3 +145,14 @@ def stage(
     """Topics and workers on the test's schema."""
     with running(installation, kafka_settings, database_settings, tmp_path) as made:
         yield made
+
+
+@pytest.fixture
+def place(road: Road, kafka_settings: KafkaSettings) -> "Iterator[Numbered]":
+    """Tables whose inbox and quarantine the test fills with numbers; keepers are closed at the end."""
+    from tests.integration.sinks.numbered import numbered
+
+    made = numbered(road, kafka_settings)
+    yield made
+    for connection in made.opened:
+        connection.close()

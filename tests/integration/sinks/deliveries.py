@@ -9,6 +9,7 @@ from typing import Any
 from schemas.headers import EventHeaders, verdict_headers
 
 RECEIVED_AT = "2026-05-01T10:00:00+00:00"
+CREATED_AT = "2026-05-01T09:59:59.123Z"
 MONEY = ("settled", "reversed")
 
 
@@ -25,13 +26,14 @@ class Delivery:
     livemode: bool = True
     origin: str = "webhook"
     received_at: str = RECEIVED_AT
+    event_type: str = ""
     changed: dict[str, str | bytes | None] = field(default_factory=dict)
 
     def headers(self, source_partition: int, source_offset: int) -> list[tuple[str, str | bytes | None]]:
         """The record's headers; `changed` ones replaced, or left out where None."""
         written = EventHeaders(
             id=self.event_id,
-            type=f"deposit.{self.status}",
+            type=self.event_type or f"deposit.{self.status}",
             source="/gateway",
             subject=self.object_id,
             time="2026-05-01T09:59:59.123Z",
@@ -74,18 +76,102 @@ def deposit(
     return Delivery(event_id, object_id, version, status, body(event_id, f"deposit.{status}", snapshot))
 
 
-def body(event_id: str, event_type: str, snapshot: dict[str, Any]) -> bytes:
-    """The signed bytes of an event."""
+def withdrawal(
+    event_id: str,
+    object_id: str,
+    version: int,
+    status: str,
+    *,
+    fill: dict[str, Any] | None = None,
+    reversal: dict[str, Any] | None = None,
+    sparse: bool = False,
+    created_at: str = CREATED_AT,
+    replacement: str | None = None,
+    **members: Any,
+) -> Delivery:
+    """An event of a withdrawal of 1,000 THB; a sparse one has id, version and status only.
+
+    With a fill it is a `withdrawal.filled`, with a reversal beside it a `withdrawal.fill_reversed`.
+    """
+    snapshot: dict[str, Any] = {"id": object_id, "object": "withdrawal_order", "version": version, "status": status}
+    if not sparse:
+        snapshot |= {
+            "amount_total_minor": 100_000,
+            "fee_total_minor": 2_675,
+            "total_locked_minor": 102_675,
+            "filled_minor": 0,
+            "remaining_minor": 100_000,
+            "max_splits": 4,
+            "merchant_reference": f"ref-{object_id}",
+        }
+    snapshot |= members
+    event_type = f"withdrawal.{status}"
+    if fill is not None:
+        event_type = "withdrawal.filled" if reversal is None else "withdrawal.fill_reversed"
+    beside = {"fill": fill, "reversal": reversal, "replacement_withdrawal_id": replacement}
+    signed = body(event_id, event_type, snapshot, created_at=created_at, **beside)
+    return Delivery(event_id, object_id, version, status, signed, kind="withdrawal_order", event_type=event_type)
+
+
+def chunk(leg_ref: str, amount_minor: int = 30_000, **members: Any) -> dict[str, Any]:
+    """`data.fill`; its balance transaction is `btxn-<leg>`."""
+    return {
+        "leg_ref": leg_ref,
+        "sequence": 1,
+        "amount_minor": amount_minor,
+        "fee_recognized_minor": 802,
+        "settled_at": "2026-05-01T09:30:00.5Z",
+        "auto_confirm_at": "2026-05-01T12:30:00Z",
+        "balance_transaction_id": f"btxn-{leg_ref}",
+    } | members
+
+
+def taken_back(leg_ref: str, **members: Any) -> dict[str, Any]:
+    """`data.reversal` of that chunk; its own balance transaction is `rtxn-<leg>`."""
+    return {
+        "reason_code": "BANK_RECALL",
+        "reverses_balance_transaction_id": f"btxn-{leg_ref}",
+        "balance_transaction_id": f"rtxn-{leg_ref}",
+    } | members
+
+
+def movement(event_id: str, btxn_id: str, **members: Any) -> Delivery:
+    """A `balance.credited` event."""
+    snapshot = {
+        "id": btxn_id,
+        "object": "balance_transaction",
+        "type": "deposit",
+        "direction": "credit",
+        "amount_minor": 5_000,
+        "bucket_from": None,
+        "bucket_to": "pending",
+        "source": {"id": "dep-1"},
+        "created_at": "2026-05-01T09:30:00.123456Z",
+        "balance_after": {"pending_minor": 5_000},
+    } | members
+    signed = body(event_id, "balance.credited", snapshot)
+    kind = "balance_transaction"
+    return Delivery(event_id, btxn_id, None, "", signed, kind=kind, event_type="balance.credited")
+
+
+def body(
+    event_id: str, event_type: str, snapshot: dict[str, Any], *, created_at: str = CREATED_AT, **beside: Any
+) -> bytes:
+    """The signed bytes of an event; what stands beside `data.object` is left out where None."""
     event = {
         "id": event_id,
         "object": "event",
         "type": event_type,
         "api_version": "2026-01-01",
         "livemode": True,
-        "created_at": "2026-05-01T09:59:59.123Z",
+        "created_at": created_at,
         "sequence": 1,
         "account": {"merchant_id": "mer_1", "white_label_id": None},
-        "data": {"object": snapshot, "previous_attributes": {}},
+        "data": {
+            "object": snapshot,
+            "previous_attributes": {},
+            **{name: value for name, value in beside.items() if value is not None},
+        },
     }
     return json.dumps(event, ensure_ascii=False).encode()
 

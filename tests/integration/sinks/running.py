@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 from confluent_kafka import Producer
@@ -133,6 +134,15 @@ class Worker:
     def log(self) -> str:
         """What it wrote so far."""
         return self.log_path.read_text(encoding="utf-8", errors="replace")
+
+    def told(self) -> list[dict[str, Any]]:
+        """What its loop over `state-changes` logged as a warning or worse."""
+        lines = [orjson.loads(line) for line in self.log().splitlines() if line.startswith("{") and line.endswith("}")]
+        return [
+            line
+            for line in lines
+            if line.get("loop") == "state-changes" and line["level"] in ("warning", "error", "critical")
+        ]
 
 
 def until(holds: Callable[[], bool], workers: "list[Worker]", seconds: float = PATIENCE_SECONDS) -> None:

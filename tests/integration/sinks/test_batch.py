@@ -173,11 +173,11 @@ def test_a_deposit_stays_credited_after_the_inbox_was_pruned(road: Road, feed: F
 
 def test_kinds_without_rules_go_to_the_inbox_only(road: Road, feed: Feed) -> None:
     """With a version `advanced`, without one `immutable`; nothing else is written."""
-    withdrawal = {"id": "wdr-1", "object": "withdrawal_order", "version": 4, "status": "open"}
-    movement = {"id": "btx-1", "object": "balance_transaction", "amount_minor": 5}
+    refund = {"id": "rfd-1", "object": "refund_order", "version": 4, "status": "open"}
+    notice = {"id": "ntc-1", "object": "notice", "amount_minor": 5}
     feed.apply(
-        Delivery("w", "wdr-1", 4, "open", body("w", "withdrawal.created", withdrawal), kind="withdrawal_order"),
-        Delivery("b", "btx-1", None, "", body("b", "balance.credited", movement), kind="balance_transaction"),
+        Delivery("w", "rfd-1", 4, "open", body("w", "refund.created", refund), kind="refund_order"),
+        Delivery("b", "ntc-1", None, "", body("b", "notice.posted", notice), kind="notice"),
     )
     assert road.rows(INBOX) == [("w", "advanced", "no_handler"), ("b", "immutable", "no_handler")]
     assert (

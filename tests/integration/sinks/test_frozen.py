@@ -1,15 +1,14 @@
-"""A worker that is stopped in the middle of a COPY, and one whose claim has grown old: neither changes anything."""
+"""A worker that is frozen, in a COPY or between batches, and one whose claim has grown old: none changes anything."""
 
-import json
 import signal
 from typing import Any
 
 import pytest
 
+from tests.integration.sinks.balances import applied, lives, sound
 from tests.integration.sinks.conftest import Road
 from tests.integration.sinks.deliveries import Delivery, deposit
-from tests.integration.sinks.running import Running, Worker, until
-from tests.integration.sinks.test_worker import applied, sound
+from tests.integration.sinks.running import Running, until
 
 DEPOSITS = 100
 FILLER = "x" * 60_000
@@ -48,16 +47,6 @@ def copying(road: Road) -> list[int]:
     return [pid for (pid,) in road.rows(query, (road.installation.schema_name,))]
 
 
-def told(worker: Worker) -> list[dict[str, Any]]:
-    """What the worker's loop over `state-changes` logged as a warning or worse."""
-    lines = [json.loads(line) for line in worker.log().splitlines() if line.startswith("{")]
-    return [
-        line
-        for line in lines
-        if line.get("loop") == "state-changes" and line["level"] in ("warning", "error", "critical")
-    ]
-
-
 @pytest.mark.parametrize("where", sorted(TABLES))
 def test_stopped_in_the_middle_of_a_copy(road: Road, stage: Running, where: str) -> None:
     """Its transaction is ended and counts for nothing; continued, it says so once, joins anew and serves again."""
@@ -78,11 +67,15 @@ def test_stopped_in_the_middle_of_a_copy(road: Road, stage: Running, where: str)
     before = road.rows("SELECT * FROM pg_outbox ORDER BY partition, seq")
 
     older.process.send_signal(signal.SIGCONT)
-    until(lambda: bool(told(older)), stage.workers)
+    until(lambda: bool(older.told()), stage.workers)
     until(lambda: not older.reasons() and not younger.reasons(), stage.workers)
     assert applied(road) == DEPOSITS
     assert road.rows("SELECT * FROM pg_outbox ORDER BY partition, seq") == before
-    assert [line["event"] for line in told(older)] == ["cannot go on"], told(older)
+    (line,) = older.told()
+    assert (line["level"], line["event"]) == ("warning", "another worker took over")
+    assert 2 in line["partitions"]
+    assert line["epochs"]["2"].startswith("1 -> ")
+    assert older.metric("tallyhook_sink_fence_lost_total") == 1
 
     # The younger ends, so that what comes now is the older one's to apply.
     assert younger.end() == 0
@@ -109,7 +102,23 @@ def test_an_epoch_that_rose_is_a_lost_fence(road: Road, stage: Running) -> None:
     stage.publish(*settled(road, DEPOSITS))
     until(lambda: applied(road) == 2 * DEPOSITS, stage.workers)
     until(lambda: not worker.reasons(), stage.workers)
-    assert [line["event"] for line in told(worker)] == ["fence lost"]
-    assert "belongs to another worker" in told(worker)[0]["reason"]
+    assert [line["event"] for line in worker.told()] == ["fence lost"]
+    assert "belongs to another worker" in worker.told()[0]["reason"]
     assert worker.metric("tallyhook_sink_fence_lost_total") == 1
     sound(road, 2 * DEPOSITS)
+
+
+def test_a_frozen_worker_wakes_up_and_writes_nothing(road: Road, stage: Running) -> None:
+    """Another one takes its partitions over; when it goes on, its batch is refused and it joins anew."""
+    frozen = stage.worker()
+    stage.publish(*lives(road, 20))
+    until(lambda: applied(road) == 40, stage.workers)
+    frozen.process.send_signal(signal.SIGSTOP)
+    stage.worker(TALLYHOOK_SINK_CLAIM_WAIT_SECONDS="1")
+    stage.publish(*lives(road, 100, 20))
+    until(lambda: applied(road) == 240, stage.workers)
+    frozen.process.send_signal(signal.SIGCONT)
+    stage.publish(*lives(road, 100, 120))
+    until(lambda: applied(road) == 440, stage.workers)
+    until(lambda: not frozen.reasons(), stage.workers)
+    sound(road, 220)

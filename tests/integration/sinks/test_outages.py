@@ -15,9 +15,9 @@ from tallyhook.local.service import Service
 from tallyhook.local.stack import LocalStack, local_stack
 from tallyhook.postgres import connect
 from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings
+from tests.integration.sinks.balances import applied, lives, sound
 from tests.integration.sinks.conftest import Road
 from tests.integration.sinks.running import Running, running, until
-from tests.integration.sinks.test_worker import applied, lives, sound
 
 pytestmark = pytest.mark.chaos
 

@@ -7,7 +7,7 @@ import pytest
 from sinks.batch import Applier
 from sinks.parking import Parking
 from tests.integration.sinks.conftest import Feed, Road
-from tests.integration.sinks.deliveries import deposit, overpayment
+from tests.integration.sinks.deliveries import deposit, overpayment, withdrawal
 
 INBOX = (
     "SELECT event_id, verdict, reason, parked_reason, processed_at IS NULL FROM pg_webhook_inbox ORDER BY arrival_seq"
@@ -163,3 +163,24 @@ def test_looking_stays_cheap_with_many_parked(road: Road, applier: Applier) -> N
     assert parking.find_ready([0]) == ["lost-77777"]
     # A scan of the parked rows takes some 100 ms; the bound leaves room for a busy machine.
     assert seconds < 0.02, f"a look took {seconds * 1000:.1f} ms"
+    # What waits for a row has an index of its own, so those that wait for a correlation cost this look nothing.
+    began = time.perf_counter()
+    assert parking.find_built([0]) == []
+    assert time.perf_counter() - began < 0.02
+
+
+@pytest.mark.parametrize("touched_by", ["a refused event", "a withdrawal of the same name"])
+def test_what_waited_is_decided_on_its_own_row(road: Road, feed: Feed, touched_by: str) -> None:
+    """The deposit was taken over meanwhile, and a batch touches its id without reading the deposit itself."""
+    feed.apply(deposit("evt-1", "dep-1", 1, "settled"))
+    road.correlate("dep-1")
+    road.execute(
+        "INSERT INTO pg_deposits (pg_deposit_id, pg_version, status, our_order_id, our_user_id)"
+        " VALUES ('dep-1', 5, 'open', 'ord-dep-1', 'usr-dep-1')"
+    )
+    if touched_by == "a refused event":
+        feed.apply(deposit("evt-2", "dep-1", 6, "settled", fee_total_minor=1))
+    else:
+        feed.apply(withdrawal("evt-2", "dep-1", 6, "open"))
+    assert road.rows(INBOX)[0] == ("evt-1", "late", "older_version", None, False)
+    assert road.one("SELECT count(*) FROM pg_user_balance_entries") == 0

@@ -208,16 +208,16 @@ def test_a_payload_over_the_limit_is_set_aside(road: Road) -> None:
 def test_a_body_that_is_no_json_is_set_aside_for_any_kind(road: Road, feed: Feed) -> None:
     """Also where the kind has no rules: the inbox keeps only what reads as JSON."""
     feed.apply(
-        Delivery("a", "wdr-1", 1, "open", b"{", kind="withdrawal_order"),
+        Delivery("a", "rfd-1", 1, "open", b"{", kind="refund_order"),
         Delivery(
             "b",
-            "wdr-1",
+            "rfd-1",
             2,
             "open",
-            body("b", "x", {"id": "wdr-1", "object": "withdrawal_order"}),
-            kind="withdrawal_order",
+            body("b", "x", {"id": "rfd-1", "object": "refund_order"}),
+            kind="refund_order",
         ),
-        Delivery("c", "wdr-1", 3, "open", b'{"id":"c","data":[]}', kind="withdrawal_order"),
+        Delivery("c", "rfd-1", 3, "open", b'{"id":"c","data":[]}', kind="refund_order"),
     )
     assert road.rows(SET_ASIDE) == [("a", "body_not_json"), ("c", "body_shape")]
 

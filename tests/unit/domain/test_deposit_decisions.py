@@ -15,9 +15,22 @@ from schemas.effects import (
     ShowPendingReview,
     UpdateOrderStatus,
 )
+from schemas.events import DepositEvent
+from sinks.domain.body import read_text
 from sinks.domain.decision import Credit, EffectDraft, EntryDraft, Refusal
-from sinks.domain.deposits import decide
-from tests.unit.domain.samples import AMOUNTS, DEPOSIT_ID, FLAG, ORDER_ID, USER_ID, credited, decided, event, fresh
+from sinks.domain.deposits import decide, parse
+from tests.unit.domain.samples import (
+    AMOUNTS,
+    DEPOSIT_ID,
+    FLAG,
+    ORDER_ID,
+    USER_ID,
+    body,
+    credited,
+    decided,
+    event,
+    fresh,
+)
 
 UNTIL = "2026-07-02T10:04:41.000+07:00"
 NOTE = "สลิปไม่ชัด 😿 é"
@@ -115,7 +128,23 @@ def test_a_review_that_is_absent_shows_null() -> None:
     assert decision.effects == (status_effect("show_pending_review", ShowPendingReview(ORDER_ID, None)),)
 
 
-@pytest.mark.parametrize("rejection", [None, [], {}, {"display_th": None}, {"display_th": [1]}, {"display_en": "x"}, 1])
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" * 1_000, "0." + "1" * 900])
+def test_a_number_that_no_double_holds_stops_nothing(number: str) -> None:
+    """PostgreSQL keeps it and no rule reads it, so the texts beside it are read all the same."""
+    for status, fields, effect in (
+        ("under_review", {"review": {"reasons": [{"n": 7, "display_th": NOTE}]}}, ShowPendingReview(ORDER_ID, NOTE)),
+        ("rejected", {"rejection": {"n": 7, "display_th": NOTE}}, FailOrder(ORDER_ID, NOTE)),
+    ):
+        raw = body(3, status, **fields).replace(b'"n": 7', b'"n": ' + number.encode())
+        assert read_text(raw) == raw.decode()
+        parsed = parse(raw)
+        assert isinstance(parsed, DepositEvent)
+        assert [draft.payload for draft in decided(fresh(), parsed).effects] == [effect]
+
+
+@pytest.mark.parametrize(
+    "rejection", [None, [], {}, {"display_th": None}, {"display_th": [1]}, {"display_th": 1.5}, {"display_en": "x"}, 1]
+)
 def test_a_rejection_without_its_text_has_no_reason(rejection: object) -> None:
     """Likewise."""
     decision = decided(fresh(), event(3, "rejected", rejection=rejection))

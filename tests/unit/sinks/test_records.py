@@ -1,5 +1,6 @@
 """Records become arrivals, whatever is in them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -8,8 +9,22 @@ from hypothesis import strategies as st
 
 from schemas.headers import Header
 from schemas.topics import TopicNames
+from sinks.contents import DepositContent, TransactionContent, WithdrawalContent
+from sinks.domain.withdrawal_state import FactKeys
 from sinks.records import Arrival, Reader, SinkRecord, Source
-from tests.integration.sinks.deliveries import Delivery, body, deposit, overpayment
+from tests.integration.sinks.deliveries import (
+    Delivery,
+    body,
+    chunk,
+    deposit,
+    movement,
+    overpayment,
+    taken_back,
+    withdrawal,
+)
+
+MOVED = {"type": "credit", "direction": "in", "amount_minor": 1, "created_at": "2026-05-01T00:00:00Z"}
+"""What a balance transaction cannot be without."""
 
 READER = Reader(TopicNames("p"), livemode=True)
 
@@ -25,9 +40,9 @@ def test_a_good_record() -> None:
     assert arrival.refusal is None
     assert arrival.source == Source("p.events", 2, 3)
     assert arrival.received_at == datetime(2026, 5, 1, 10, tzinfo=UTC)
-    assert arrival.event is not None
-    assert arrival.flag is not None
-    assert arrival.flag.flag.claim_id == "clm"
+    assert isinstance(arrival.content, DepositContent)
+    assert arrival.content.flag is not None
+    assert arrival.content.flag.flag.claim_id == "clm"
 
 
 @pytest.mark.parametrize("missing", ["ce_id", "ce_livemode", "ce_sourcepartition", "ce_sourceoffset", "ce_receivedat"])
@@ -64,22 +79,49 @@ def test_a_header_that_cannot_be_kept(name: str, value: str | bytes) -> None:
     assert arrival.refusal.reason == "record_headers"
 
 
-@pytest.mark.parametrize("kind", ["deposit_order", "balance_transaction"])
+@pytest.mark.parametrize("kind", ["deposit_order", "withdrawal_order", "balance_transaction", "payment_link"])
 @pytest.mark.parametrize("changed", ["id", "object_id", "kind"])
 def test_headers_that_name_another_event_than_the_body(kind: str, changed: str) -> None:
     """Dedupe and fence go by the headers, so they must be the body's."""
     names = {"id": "evt", "object_id": "obj", "kind": kind} | {changed: "other"}
-    snapshot = {"id": names["object_id"], "object": names["kind"], "version": 1, "status": "open"}
+    snapshot = {"id": names["object_id"], "object": names["kind"], "version": 1, "status": "open"} | MOVED
     arrival = read(Delivery("evt", "obj", 1, "open", body(names["id"], "t", snapshot), kind=kind))
     assert arrival.refusal is not None
     assert (arrival.refusal.reason, arrival.foreign) == ("record_headers", True)
 
 
+@pytest.mark.parametrize("version", [None, 2])
+def test_a_version_that_is_not_the_bodys(version: int | None) -> None:
+    """An order without a version, or with another one than its body, is a record that nobody of ours wrote."""
+    for made in (deposit("evt", "obj", 1, "open"), withdrawal("evt", "obj", 1, "open")):
+        arrival = read(replace(made, version=version))
+        assert arrival.refusal is not None
+        assert (arrival.refusal.reason, arrival.foreign) == ("record_headers", True)
+
+
+def test_a_withdrawal_and_what_it_is_decided_with() -> None:
+    """A chunk asks for its leg, a reversal for both transactions too; a sparse event builds no row."""
+    filled = read(withdrawal("evt", "wdr", 1, "open", fill=chunk("leg")))
+    back = read(withdrawal("evt", "wdr", 1, "open", fill=chunk("leg"), reversal=taken_back("leg"), sparse=True))
+    assert isinstance(filled.content, WithdrawalContent)
+    assert isinstance(back.content, WithdrawalContent)
+    assert (filled.content.keys, filled.content.can_build) == (FactKeys("leg"), True)
+    assert (back.content.keys, back.content.can_build) == (FactKeys("leg", ("btxn-leg", "rtxn-leg")), False)
+
+
+def test_a_balance_transaction() -> None:
+    """It is read whole; without a version there is nothing to compare."""
+    for version in (None, 7):
+        arrival = read(replace(movement("evt", "btxn"), version=version))
+        assert isinstance(arrival.content, TransactionContent)
+        assert (arrival.content.transaction.btxn_id, arrival.content.transaction.source_id) == ("btxn", "dep-1")
+
+
 def test_a_kind_without_rules_needs_no_version() -> None:
     """Nothing is read of it but its names."""
-    snapshot = {"id": "btx", "object": "balance_transaction", "amount_minor": "anything"}
-    arrival = read(Delivery("evt", "btx", None, "", body("evt", "t", snapshot), kind="balance_transaction"))
-    assert (arrival.refusal, arrival.handler) == (None, None)
+    snapshot = {"id": "pay", "object": "payment_link", "amount_minor": "anything"}
+    arrival = read(Delivery("evt", "pay", None, "", body("evt", "t", snapshot), kind="payment_link"))
+    assert (arrival.refusal, arrival.content) == (None, None)
 
 
 HEADERS: st.SearchStrategy[list[Header]] = st.lists(
