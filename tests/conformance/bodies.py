@@ -26,7 +26,9 @@ class Fault:
     scramble: Callable[[bytes], bytes] | None = None
 
 
-def _setting(name: str, value: object) -> Fault:
+def setting(name: str, value: object) -> Fault:
+    """A member of data.object that has a value it must not have."""
+
     def spoil(event: Json) -> None:
         event["data"]["object"][name] = value
 
@@ -42,7 +44,7 @@ def _flag_with(name: str, value: object) -> Fault:
         "status": "open",
         "action_required": "contact_support",
     }
-    return _setting("overpayment", {**flag, name: value})
+    return setting("overpayment", {**flag, name: value})
 
 
 def _noted(note: str) -> Fault:
@@ -66,24 +68,24 @@ FAULTS_OF_ANY = (
     Fault("not UTF-8", scramble=lambda body: body[:-1] + b', "extra": "\xff"}'),
 )
 FAULTS_OF_DEPOSITS = (
-    _setting("amount_received_minor", None),
-    _setting("amount_received_minor", 0),
-    _setting("ordered_amount_minor", -100),
-    _setting("transferred_amount_minor", 1),
-    _setting("fee_total_minor", -1),
-    _setting("fee_total_minor", 10_000_000),
-    _setting("credited_amount_minor", 1),
-    _setting("ordered_amount_minor", "500"),
-    _setting("fee_total_minor", 7.5),
-    _setting("credited_amount_minor", True),
-    _setting("transferred_amount_minor", 2**63),
-    _setting("is_terminal", "no"),
-    _setting("balance_transaction_id", 7),
-    _setting("cancel_reason_code", ["by_user"]),
-    _setting("late_slip_accepted_until", "2026-02-30T00:00:00Z"),
-    _setting("late_slip_accepted_until", "2026-03-02T00:00:00"),
-    _setting("late_slip_accepted_until", ""),
-    _setting("clearing_available_at", "tomorrow"),
+    setting("amount_received_minor", None),
+    setting("amount_received_minor", 0),
+    setting("ordered_amount_minor", -100),
+    setting("transferred_amount_minor", 1),
+    setting("fee_total_minor", -1),
+    setting("fee_total_minor", 10_000_000),
+    setting("credited_amount_minor", 1),
+    setting("ordered_amount_minor", "500"),
+    setting("fee_total_minor", 7.5),
+    setting("credited_amount_minor", True),
+    setting("transferred_amount_minor", 2**63),
+    setting("is_terminal", "no"),
+    setting("balance_transaction_id", 7),
+    setting("cancel_reason_code", ["by_user"]),
+    setting("late_slip_accepted_until", "2026-02-30T00:00:00Z"),
+    setting("late_slip_accepted_until", "2026-03-02T00:00:00"),
+    setting("late_slip_accepted_until", ""),
+    setting("clearing_available_at", "tomorrow"),
     _flag_with("cause", "a_gift"),
     _flag_with("amount_minor", 0),
     _flag_with("status", "closed"),
@@ -93,10 +95,10 @@ FAULTS_OF_DEPOSITS = (
 )
 
 
-def faults(*, of_deposits: bool = True) -> st.SearchStrategy[Fault | None]:
-    """No fault most of the time."""
-    known = FAULTS_OF_ANY + (FAULTS_OF_DEPOSITS if of_deposits else ())
-    return st.integers(0, 9).flatmap(lambda roll: st.sampled_from(known) if roll == 9 else st.none())
+def faults(*known: Fault) -> st.SearchStrategy[Fault | None]:
+    """No fault most of the time; the known ones and those of any event otherwise."""
+    chosen = st.sampled_from((*FAULTS_OF_ANY, *known))
+    return st.integers(0, 9).flatmap(lambda roll: chosen if roll == 9 else st.none())
 
 
 def encode(event: Json, fault: Fault | None, *, escapes: bool) -> tuple[bytes, bool]:

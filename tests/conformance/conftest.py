@@ -10,6 +10,7 @@ from pydantic import SecretStr
 from sinks.migrations import upgrade
 from tallyhook.postgres import connect
 from tallyhook.settings import DatabaseSettings, Installation
+from tests.conformance.payouts import Payouts
 from tests.conformance.tables import make_clearable
 from tests.conformance.twins import HandlerTwin, SinkTwin
 
@@ -43,3 +44,11 @@ def twins(database_url: str) -> Iterator[Twins]:
             connection.execute("SET lock_timeout = '5s'")
             for installation in (mine, theirs):
                 connection.execute(f'DROP SCHEMA IF EXISTS "{installation.schema_name}" CASCADE')
+
+
+@pytest.fixture
+def payouts(database_settings: DatabaseSettings, installation: Installation) -> Iterator[Payouts]:
+    """A merchant on a schema of its own."""
+    upgrade(database_settings, installation)
+    with connect(database_settings, "reference") as connection:
+        yield Payouts(connection, installation.schema_name)

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from psycopg import sql
 
 from schemas.events import DEPOSIT_KIND, DepositEvent
-from sinks.domain.decide import DepositHandler, Handler, handler_for
+from sinks.domain.decide import DEPOSITS, AnyHandler, handler_for
 from sinks.domain.decision import DepositDecision, DepositState, Refusal
 from tallyhook.postgres import Queries
 
@@ -24,17 +24,8 @@ def equal_version_advances() -> Iterator[None]:
         version = event.data.object.version
         return decide(replace(state, version=version - 1) if state.version == version else state, event)
 
-    class LoosenedQueries(Queries):
-        def __getitem__(self, name: str) -> sql.Composed:
-            statement = super().__getitem__(name)
-            if name != "write_deposits":
-                return statement
-            text = statement.as_string()
-            assert text.count("pg_version < EXCLUDED.pg_version") == 1
-            text = text.replace("pg_version < EXCLUDED.pg_version", "pg_version <= EXCLUDED.pg_version")
-            return sql.Composed([sql.SQL(text)])
-
-    with _deciding(loosened), patch("sinks.transaction.Queries", LoosenedQueries):
+    guard = ("pg_version < EXCLUDED.pg_version", "pg_version <= EXCLUDED.pg_version")
+    with _deciding(loosened), changed_statement("write_deposits", *guard):
         yield
 
 
@@ -74,17 +65,7 @@ def late_flag_is_lost() -> Iterator[None]:
 def waiting_events_come_last() -> Iterator[None]:
     """Parked events are applied from the last to the first."""
 
-    class ReversedQueries(Queries):
-        def __getitem__(self, name: str) -> sql.Composed:
-            statement = super().__getitem__(name)
-            if name != "load_parked":
-                return statement
-            text = statement.as_string()
-            assert text.count("ORDER BY arrival_seq") == 1
-            text = text.replace("ORDER BY arrival_seq", "ORDER BY arrival_seq DESC")
-            return sql.Composed([sql.SQL(text)])
-
-    with patch("sinks.transaction.Queries", ReversedQueries):
+    with changed_statement("load_parked", "ORDER BY arrival_seq", "ORDER BY arrival_seq DESC"):
         yield
 
 
@@ -92,14 +73,28 @@ MUTATIONS = (equal_version_advances, debit_from_the_snapshot, late_flag_is_lost,
 
 
 @contextmanager
+def changed_statement(name: str, text: str, other: str) -> Iterator[None]:
+    """Puts another text into one of the statements of a batch; it must be there just once."""
+
+    class ChangedQueries(Queries):
+        def __getitem__(self, asked: str) -> sql.Composed:
+            statement = super().__getitem__(asked)
+            if asked != name:
+                return statement
+            whole = statement.as_string()
+            assert whole.count(text) == 1
+            return sql.Composed([sql.SQL(whole.replace(text, other))])
+
+    with patch("sinks.transaction.Queries", ChangedQueries):
+        yield
+
+
+@contextmanager
 def _deciding(changed: Callable[[Decide, DepositState, DepositEvent], Decided]) -> Iterator[None]:
     """Puts a changed decision in the place of the sink's own."""
-    rules = handler_for(DEPOSIT_KIND)
-    assert rules is not None
-    own = rules.decide
-    mutated: DepositHandler = Handler(rules.parse, rules.check, lambda state, event: changed(own, state, event))
+    mutated = replace(DEPOSITS, decide=lambda state, event: changed(DEPOSITS.decide, state, event))
 
-    def chosen(object_kind: str) -> DepositHandler | None:
+    def chosen(object_kind: str) -> AnyHandler | None:
         return mutated if object_kind == DEPOSIT_KIND else handler_for(object_kind)
 
     with patch("sinks.records.handler_for", chosen):

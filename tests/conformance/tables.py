@@ -12,6 +12,10 @@ Tables = dict[str, list[Row]]
 
 WRITTEN = (
     "pg_deposit_overpayment_flags",
+    "pg_withdrawal_fills",
+    "pg_withdrawal_fill_reversals",
+    "pg_withdrawals",
+    "pg_balance_txns",
     "pg_webhook_inbox",
     "redeliveries",
     "pg_deposit_correlations",
@@ -44,15 +48,37 @@ AGREED: dict[str, LiteralString] = {
       SELECT claim_id, pg_deposit_id, observed_deposit_version, cause, amount_minor, slip_received_at, status_snapshot,
              action_required_snapshot, expected_response_at, raw_flag
         FROM pg_deposit_overpayment_flags ORDER BY claim_id""",
+    "withdrawals": """
+      SELECT pg_withdrawal_id, pg_version, status, amount_total_minor, fee_total_minor, total_locked_minor,
+             filled_minor, remaining_minor, refunded_minor, fee_recognized_minor, settled_splits, max_splits, our_ref,
+             replacement_withdrawal_id,
+             closed_at IS NOT NULL AS closed,
+             close_enqueued_at IS NOT NULL AS close_enqueued,
+             refund_enqueued_at IS NOT NULL AS refund_enqueued,
+             user_lock_released_at IS NOT NULL AS lock_released
+        FROM pg_withdrawals ORDER BY pg_withdrawal_id""",
+    "fills": """
+      SELECT leg_ref, pg_withdrawal_id, sequence, amount_minor, fee_recognized_minor, settled_at, auto_confirm_at,
+             balance_transaction_id, reversed_at
+        FROM pg_withdrawal_fills ORDER BY leg_ref""",
+    "reversals": """
+      SELECT leg_ref, pg_withdrawal_id, reason_code, reverses_balance_transaction_id, reversal_balance_transaction_id,
+             reversed_at, replacement_withdrawal_id, amount_minor, status_snapshot,
+             effect_enqueued_at IS NOT NULL AS effect_enqueued
+        FROM pg_withdrawal_fill_reversals ORDER BY leg_ref""",
+    "balance transactions": """
+      SELECT btxn_id, type, direction, amount_minor, bucket_from, bucket_to, source_id, created_at, merchant_id,
+             balance_after
+        FROM pg_balance_txns ORDER BY btxn_id""",
     "balances": "SELECT user_id, balance_minor FROM pg_user_balances ORDER BY user_id",
     "balance entries": """
       SELECT entry_key, user_id, amount_minor, event_id FROM pg_user_balance_entries ORDER BY entry_key""",
     "effects in order, by object": """
-      SELECT aggregateid, type, topic, payload, dedupe_key, causation_id, version, partition, received_at
-        FROM pg_outbox WHERE topic <> 'balance_entry' ORDER BY aggregateid, seq""",
+      SELECT aggregateid, aggregatetype, type, topic, payload, dedupe_key, causation_id, version, partition, received_at
+        FROM pg_outbox WHERE topic <> 'balance_entry' ORDER BY aggregateid, aggregatetype, seq""",
     "balance entries in order, by object": """
-      SELECT aggregateid, type, topic, payload, dedupe_key, causation_id, version, partition, received_at
-        FROM pg_outbox WHERE topic = 'balance_entry' ORDER BY aggregateid, seq""",
+      SELECT aggregateid, aggregatetype, type, topic, payload, dedupe_key, causation_id, version, partition, received_at
+        FROM pg_outbox WHERE topic = 'balance_entry' ORDER BY aggregateid, aggregatetype, seq""",
     "quarantined": """
       SELECT event_id, object_id, reason, stage, raw, source_partition, source_offset, state
         FROM quarantined_events ORDER BY event_id, source_partition, source_offset""",

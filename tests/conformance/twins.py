@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 from schemas.headers import EventHeaders, verdict_headers
-from sinks.batch import Applier
+from sinks.batch import PARKED_ROWS_MAX, Applier
 from sinks.records import SinkRecord
 from tallyhook.postgres import Connection
 from tallyhook.settings import Installation, SinkSettings
@@ -23,10 +23,14 @@ class SinkTwin:
         self._connection, self._installation = connection, installation
         self._schema = installation.schema_name
 
-    def live(self, world: World) -> Tables:
-        """Applies the world's batches, each in one transaction, and gives the rows that are left."""
+    def live(self, world: World, parked_rows_max: int = PARKED_ROWS_MAX) -> Tables:
+        """Applies the world's batches, each in one transaction, and gives the rows that are left.
+
+        Args:
+            parked_rows_max: most events that waited a transaction; where more of them do, a batch takes several.
+        """
         clear(self._connection, self._schema)
-        applier = Applier(self._connection, self._installation, NO_LIMIT)
+        applier = Applier(self._connection, self._installation, NO_LIMIT, parked_rows_max=parked_rows_max)
         applier.claim(range(PARTITIONS))
         offsets: Counter[int] = Counter()
         for batch in world:

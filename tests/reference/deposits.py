@@ -5,9 +5,10 @@ SQL NULL and never JSON null, and a credit never falls on a missing balance row.
 """
 
 import json
-from typing import Any, Protocol
+from typing import Any
 
 from tallyhook.postgres import Connection
+from tests.reference.outcomes import Enqueue, Outcome
 from tests.reference.reading import Json, Refused
 
 UPSERT = """
@@ -75,15 +76,6 @@ MOVE_BALANCE = """
   ON CONFLICT (user_id) DO UPDATE SET balance_minor = held.balance_minor + EXCLUDED.balance_minor
   RETURNING balance_minor
 """
-
-Outcome = tuple[str, str | None]
-"""Verdict, and the reason why the event has less effect than its status suggests."""
-
-
-class Enqueue(Protocol):
-    """`enqueueEffect`: one outbox row; the dedupe key is scope and name joined by a colon, unless given."""
-
-    def __call__(self, topic: str, payload: Json, dedupe_key: str) -> None: ...
 
 
 def apply_deposit(t: Connection, event: Json, correlation: tuple[str, str], enqueue: Enqueue) -> Outcome:

@@ -74,7 +74,7 @@ def check_deposit(event: Json) -> None:
     """Raises Refused unless the event's fields have the contract's types, dates, flag and money rule."""
     o = event["data"]["object"]
     for name in AMOUNTS:
-        if o.get(name) is not None and not _is_bigint(o[name]):
+        if o.get(name) is not None and not is_bigint(o[name]):
             raise Refused("body_shape", f"data.object.{name}")
     for name in TEXTS:
         if o.get(name) is not None and not isinstance(o[name], str):
@@ -83,7 +83,7 @@ def check_deposit(event: Json) -> None:
         raise Refused("body_shape", "data.object.is_terminal")
     for name in DATES:
         if o.get(name) is not None:
-            _check_date(o[name], f"data.object.{name}")
+            check_date(o[name], f"data.object.{name}")
     if o.get("overpayment") is not None:
         _check_flag(o["overpayment"])
     if o["status"] in ("settled", "reversed"):
@@ -99,13 +99,13 @@ def _check_flag(flag: object) -> None:
     expected = flag.get("expected_response_at")
     if not (expected is None or isinstance(expected, str)):
         raise Refused("overpayment_shape", "data.object.overpayment.expected_response_at")
-    if not _is_bigint(flag.get("amount_minor")) or flag["amount_minor"] <= 0:
+    if not is_bigint(flag.get("amount_minor")) or flag["amount_minor"] <= 0:
         raise Refused("overpayment_shape", "data.object.overpayment.amount_minor")
     if flag["cause"] not in CAUSES or flag["status"] != "open" or flag["action_required"] != "contact_support":
         raise Refused("overpayment_shape", "data.object.overpayment")
-    _check_date(flag["slip_received_at"], "data.object.overpayment.slip_received_at")
+    check_date(flag["slip_received_at"], "data.object.overpayment.slip_received_at")
     if expected is not None:
-        _check_date(expected, "data.object.overpayment.expected_response_at")
+        check_date(expected, "data.object.overpayment.expected_response_at")
 
 
 def _check_money(o: Json) -> None:
@@ -124,14 +124,16 @@ def _check_money(o: Json) -> None:
         raise Refused("money_rule", f"{ordered=} {transferred=} {received=} {fee=} {credited=}")
 
 
-def _check_date(text: str, path: str) -> None:
+def check_date(text: str, path: str, reason: str = "body_date") -> None:
+    """Raises Refused unless the text is a date-time of RFC 3339, with a zone and on a day that exists."""
     try:
         if RFC_3339.fullmatch(text) is None:
             raise ValueError(text)
         datetime.fromisoformat(text.upper())
     except ValueError as failure:
-        raise Refused("body_date", f"{path} is {text!r}") from failure
+        raise Refused(reason, f"{path} is {text!r}") from failure
 
 
-def _is_bigint(value: object) -> bool:
+def is_bigint(value: object) -> bool:
+    """Whether it is a whole number that PostgreSQL's bigint keeps; true and false are none."""
     return isinstance(value, int) and not isinstance(value, bool) and BIGINT_MIN <= value <= BIGINT_MAX
