@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.runtime ## Play three deposits through the whole pipeline (KEEP=1 leaves it running).
+demo: $(VENV)/.runtime ## Play deposits and a day of withdrawals through the whole pipeline (KEEP=1 leaves it running).
 	@$(BIN)/tallyhook demo $(if $(KEEP),--keep)
 
 test: $(VENV)/.complete ## Run every test against real Kafka and PostgreSQL, then the short chaos (ARGS=... for some).
@@ -67,6 +67,7 @@ $(VENV)/.runtime: requirements/local.txt pyproject.toml
 	@touch $@
 
 # The same and the tools.
-$(VENV)/.complete: $(VENV)/.runtime requirements/dev.txt
+$(VENV)/.complete: $(VENV)/.runtime requirements/dev.txt requirements/programs.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements/programs.txt
 	@touch $@

@@ -72,11 +72,17 @@ def _from_file(path: Path, settings: IngressSettings, taken: set[str]) -> list[E
     for table in tables_of(content, path, "endpoint", max_bytes=MAX_FILE_BYTES, max_tables=MAX_ENDPOINTS):
         endpoint = _from_table(table, path.parent, settings)
         if endpoint.name in taken:
-            also = " (the one of TALLYHOOK_INGRESS_PUBLIC_KEYS has it too)" if endpoint.name == DEFAULT else ""
-            raise table.wrong("name", f"{endpoint.name} is given twice{also}")
+            raise table.wrong("name", f"{endpoint.name} is given twice{_way_out(endpoint.name, settings)}")
         taken.add(endpoint.name)
         found.append(endpoint)
     return found
+
+
+def _way_out(name: str, settings: IngressSettings) -> str:
+    if name != DEFAULT or (settings.public_keys is None and settings.public_keys_file is None):
+        return ": give one of them another name"
+    given = "TALLYHOOK_INGRESS_PUBLIC_KEYS" + ("" if settings.public_keys is not None else "_FILE")
+    return f" ({given} makes one, too): give the one in the file another name, or leave the variable out"
 
 
 def _from_table(table: Table, folder: Path, settings: IngressSettings) -> Endpoint:

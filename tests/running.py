@@ -25,10 +25,16 @@ STOP_SECONDS = 90.0
 
 
 class RunningPipeline:
-    """`tallyhook up` on a state directory; a context that ends with SIGTERM and expects exit code 0."""
+    """`tallyhook up` on a state directory; a context that ends with SIGTERM and expects exit code 0.
 
-    def __init__(self, state_dir: Path) -> None:
+    Args:
+        options: of `up`, beside the state directory and the ready file.
+        environment: settings of the test's own.
+    """
+
+    def __init__(self, state_dir: Path, *options: str, **environment: str) -> None:
         self.state_dir = state_dir
+        self._options, self._environment = options, environment
         self.ready_file = state_dir / "run" / "ready.json"
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -46,17 +52,19 @@ class RunningPipeline:
         self.state_dir.mkdir(parents=True, exist_ok=True)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
         # Ports of its own: another pipeline may be starting at this very moment.
-        stages = ("INGRESS_PORT", "STREAM_HEALTH_PORT", "SINK_HEALTH_PORT", "RELAY_HEALTH_PORT")
+        stages = ("INGRESS_PORT", "STREAM_HEALTH_PORT", "SINK_HEALTH_PORT", "RELAY_HEALTH_PORT", "GATEWAY_SIM_PORT")
         environment |= {f"TALLYHOOK_{name}": "0" for name in stages}
         environment |= {"TALLYHOOK_INGRESS_MERCHANT_ID": MERCHANT, "TALLYHOOK_STREAM_SESSION_TIMEOUT_SECONDS": "6"}
         for cache in ("TALLYHOOK_CACHE_DIR",):
             if cache in os.environ:
                 environment[cache] = os.environ[cache]
+        environment |= self._environment
         with (self.state_dir / "up.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "tallyhook", "up"),
                     *("--state-dir", str(self.state_dir), "--ready-file", str(self.ready_file)),
+                    *self._options,
                 ],
                 env=environment,
                 stdout=log,

@@ -7,19 +7,24 @@ import typer
 from tallyhook import __version__
 from tallyhook.cli import (
     audit,
+    backfill,
     bench,
     demo,
     explain,
+    gaps,
+    gateway,
     ingress,
     keys,
     migrate,
     parked,
     quarantine,
+    reconcile,
     redrive,
     send,
     settings,
     sign,
     stages,
+    timeline,
     topics,
     up,
 )
@@ -60,13 +65,18 @@ app.command("migrate")(migrate.migrate)
 app.add_typer(topics.app, name="topics")
 app.command("settings")(settings.settings)
 app.command("explain")(explain.explain)
+app.command("timeline")(timeline.timeline)
 app.command("audit")(audit.audit)
+app.add_typer(gaps.app, name="gaps")
+app.command("backfill")(backfill.backfill)
+app.command("reconcile")(reconcile.reconcile)
 app.command("parked")(parked.parked)
 app.add_typer(quarantine.app, name="quarantine")
 app.command("redrive")(redrive.redrive)
 app.add_typer(keys.app, name="keys")
 app.command("sign")(sign.sign)
 app.command("send")(send.send)
+app.command("gateway")(gateway.gateway)
 app.add_typer(bench.app, name="bench")
 
 

@@ -1,13 +1,10 @@
 """`tallyhook redrive`: sends what was set aside once more."""
 
-import signal
 import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -23,6 +20,7 @@ from tallyhook.cli.quarantine_options import (
     known_reason,
     moment,
 )
+from tallyhook.cli.stopping import signals_set
 from tallyhook.clock import SystemClock
 from tallyhook.errors import UsageError
 from tallyhook.operations.quarantine import NEWEST, Wanted
@@ -77,7 +75,7 @@ def redrive(
         for outcome in work.closed():
             report.tell(outcome)
         left = work.total
-        with _signals_set(stopping):
+        with signals_set(stopping):
             for outcome in _with_progress(work.look(limit) if dry_run else work.run(limit), rows, shown=not dry_run):
                 report.tell(outcome)
                 left -= 1
@@ -139,21 +137,6 @@ def _ask(rows: int, quarantine_limit: int) -> None:
     if not sys.stdin.isatty():
         raise UsageError(f"nothing was sent; rows that fit: {rows}.{risk} Look with --dry-run, then give --yes or --id")
     typer.confirm(f"Rows to be sent: {rows}.{risk} Go on?", abort=True, err=True)
-
-
-@contextmanager
-def _signals_set(stopping: threading.Event) -> Iterator[None]:
-    """SIGINT and SIGTERM set the event: an exception would be lost inside librdkafka's callbacks."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _with_progress(outcomes: Iterator[Outcome], rows: int, *, shown: bool) -> Iterator[Outcome]:

@@ -1,5 +1,6 @@
 """`tallyhook send`: sign and post a file or a scenario."""
 
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from tallyhook.cli.escaping import escaped
 from tallyhook.cli.output import JsonOption, errors, print_json
 from tallyhook.cli.signing_options import (
     FileArgument,
@@ -71,7 +73,7 @@ def send(
             if as_json:
                 answers.append({"id": event_id, "status": answer.status, "body": answer.text})
             else:
-                print(f"{event_id}  {answer.status or '---'}  {answer.text}")
+                print(f"{event_id}  {answer.status or '---'}  {escaped(answer.text)}")
     finally:
         poster.close()
         if as_json:
@@ -93,7 +95,15 @@ def _attempts(
 ) -> Iterator[tuple[str, Answer]]:
     columns = (TextColumn("sending"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     total = len(posts) * times
-    with Progress(*columns, console=errors, transient=True, disable=total == 1 or not errors.is_terminal) as progress:
+    display = Progress(
+        *columns,
+        console=errors,
+        transient=True,
+        disable=total == 1 or not errors.is_terminal,
+        # Rich prints what goes to standard output above its bar, on the bar's console. In a pipe that would lose it.
+        redirect_stdout=sys.stdout.isatty(),
+    )
+    with display as progress:
         task = progress.add_task("", total=total)
         for message_id, event in posts:
             for _ in range(times):

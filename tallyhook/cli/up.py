@@ -16,6 +16,9 @@ from tallyhook.settings import load
 def up(
     state_dir: Path = typer.Option(Path(".tallyhook"), help="Folder of data, keys and logs."),
     ready_file: Path | None = typer.Option(None, help="JSON with URLs, key and pids, written once traffic may come."),
+    gateway: bool = typer.Option(
+        False, "--gateway", help="The simulated gateway, too: it begins to deliver at once (TALLYHOOK_GATEWAY_SIM_...)."
+    ),
 ) -> None:
     """Run everything on this machine until SIGTERM or Ctrl-C; what dies is started again.
 
@@ -23,6 +26,8 @@ def up(
     here. A second `up` on the same state directory goes on where the first one was.
 
     Example: tallyhook up --ready-file ready.json
+
+    Example: TALLYHOOK_GATEWAY_SIM_OBJECTS=500 tallyhook up --gateway
     """
     from tallyhook.operations.pipeline import Pipeline
 
@@ -30,7 +35,7 @@ def up(
     logs.configure("up", settings.process.log_level, "console" if console.is_terminal else settings.process.log_format)
     stop = StopSignals()
     with report_progress() as report:
-        pipeline = Pipeline(settings, state_dir, ready_file, report)
+        pipeline = Pipeline(settings, state_dir, ready_file, report, gateway=gateway)
         pipeline.start()
     try:
         print_addresses(pipeline.describe())
@@ -69,6 +74,8 @@ def print_addresses(ready: dict[str, object]) -> None:
         f"kafka     {ready['kafka_bootstrap']} (topics {ready['topic_prefix']}.*)",
         f"postgres  {ready['database_url']} (schema {ready['schema']})",
     ]
+    if ready["gateway_url"] is not None:
+        lines.append(f"gateway   {ready['gateway_url']} (simulated)")
     metrics = ready["metrics_urls"]
     lines += [f"metrics   {url} ({name})" for name, url in (metrics.items() if isinstance(metrics, dict) else ())]
     for line in lines:

@@ -1,11 +1,14 @@
 """Why an event had, or had not, an effect: each delivery, its verdict, and the reason in words."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, cast
 
+import psycopg
 from psycopg.rows import dict_row
 
+from schemas.events import BALANCE_TRANSACTION_KIND, DEPOSIT_KIND, WITHDRAWAL_KIND
 from schemas.reasons import REASONS, Explanation, Reason
 from tallyhook.postgres import Connection, Queries
 
@@ -45,7 +48,7 @@ class EventEffect:
 
 @dataclass(frozen=True, slots=True)
 class EventExplanation:
-    """Everything the stores know of one event; `object_now` is its deposit's row, where there is one."""
+    """Everything the stores know of one event; `object_now` is its object's row, where there is one."""
 
     event_id: str
     event_type: str | None
@@ -68,6 +71,9 @@ _SENTENCES: dict[str, Explanation] = {
     "immutable": Explanation("Recorded; its object has no versions.", "บันทึกแล้ว ข้อมูลชนิดนี้ไม่มี version", ""),
 }
 
+_ROWS = {DEPOSIT_KIND: "deposit", WITHDRAWAL_KIND: "withdrawal", BALANCE_TRANSACTION_KIND: "transaction"}
+"""The statement that reads an object's row, by its kind."""
+
 
 def explain(
     connection: Connection, schema: str, topic_prefix: str, event_id: str, language: Language
@@ -83,16 +89,16 @@ def explain(
             return None
         effects = cursor.execute(queries["effects"], key).fetchall()
         object_id = inbox["object_id"] if inbox else quarantined[-1]["object_id"]
-        now = cursor.execute(queries["deposit"], {"object_id": object_id}).fetchone()
-    deliveries = [_set_aside(row, language) for row in quarantined]
+        now = _object_now(cursor, queries, inbox["object_kind"] if inbox else None, object_id)
+    deliveries = [set_aside_delivery(row, language) for row in quarantined]
     events = f"{topic_prefix}.events"
     if inbox is not None:
-        deliveries.append(_first(inbox, events, language))
-        deliveries += [_again(row, events, language) for row in later]
+        deliveries.append(first_delivery(inbox, events, language))
+        deliveries += [later_delivery(row, events, language) for row in later]
     head = inbox or {}
     return EventExplanation(
         event_id=event_id,
-        event_type=head.get("event_type"),
+        event_type=head.get("event_type") or next((r["event_type"] for r in quarantined if r["event_type"]), None),
         object_id=object_id,
         object_kind=head.get("object_kind"),
         version=head.get("version"),
@@ -106,20 +112,35 @@ def explain(
     )
 
 
-def _first(row: dict[str, Any], topic: str, language: Language) -> Delivery:
+def _object_now(
+    cursor: psycopg.Cursor[dict[str, Any]], queries: Queries, kind: str | None, object_id: str | None
+) -> dict[str, Any] | None:
+    """The row of the object; an event that was only ever set aside tells no kind, so that each table is asked."""
+    for asked in (kind,) if kind is not None else _ROWS:
+        query = _ROWS.get(asked)
+        row = cursor.execute(queries[query], {"object_id": object_id}).fetchone() if query else None
+        if row is not None:
+            return row
+    return None
+
+
+def first_delivery(row: Mapping[str, Any], topic: str, language: Language) -> Delivery:
+    """The delivery that the inbox recorded, from its row; `topic` is the full name of `events`."""
     source = f"{topic}[{row['source_partition']}]@{row['source_offset']}"
     reason = row["reason"] or row["parked_reason"]
     why, next_step = _words(reason, row["verdict"], language)
     return Delivery(row["received_at"], source, row["verdict"], reason, why, next_step)
 
 
-def _again(row: dict[str, Any], topic: str, language: Language) -> Delivery:
+def later_delivery(row: Mapping[str, Any], topic: str, language: Language) -> Delivery:
+    """A delivery after the first one, from its row of `redeliveries`."""
     source = f"{topic}[{row['source_partition']}]@{row['source_offset']}"
     why, next_step = _words("seen_before", "redelivered", language)
     return Delivery(row["received_at"], source, row["verdict"], "seen_before", why, next_step)
 
 
-def _set_aside(row: dict[str, Any], language: Language) -> Delivery:
+def set_aside_delivery(row: Mapping[str, Any], language: Language) -> Delivery:
+    """A delivery that was set aside, from its row of `quarantined_events`; with who closed it, where somebody did."""
     source = f"{row['source_topic']}[{row['source_partition']}]@{row['source_offset']}"
     why, next_step = _words(row["reason"], "quarantined", language)
     why = f"{why} {row['detail']}"

@@ -7,8 +7,9 @@ SELECT i.event_id, i.event_type, i.object_id, i.object_kind, i.version, i.sequen
 SELECT received_at, verdict, source_partition, source_offset
   FROM {schema}.redeliveries WHERE event_id = %(event_id)s ORDER BY source_partition, source_offset;
 
--- quarantined: deliveries that were set aside.
-SELECT id, stage, reason, detail, object_id, source_topic, source_partition, source_offset, attempts, at, state, actor, note
+-- quarantined: deliveries that were set aside, with the type that their headers name.
+SELECT id, stage, reason, detail, object_id, headers ->> 'ce_type' AS event_type, source_topic, source_partition,
+       source_offset, attempts, at, state, actor, note
   FROM {schema}.quarantined_events WHERE event_id = %(event_id)s ORDER BY id;
 
 -- effects: what the event caused, and whether it has been sent.
@@ -19,3 +20,12 @@ SELECT o.topic, o.dedupe_key, o.partition, o.seq, o.payload, o.created_at, coale
 -- deposit: the object as it is now.
 SELECT status, pg_version, our_order_id, our_user_id, credited_user_at, reversed_at
   FROM {schema}.pg_deposits WHERE pg_deposit_id = %(object_id)s;
+
+-- withdrawal: the object as it is now.
+SELECT status, pg_version, our_ref, amount_total_minor, filled_minor, remaining_minor, refunded_minor,
+       replacement_withdrawal_id, closed_at, refund_enqueued_at, user_lock_released_at
+  FROM {schema}.pg_withdrawals WHERE pg_withdrawal_id = %(object_id)s;
+
+-- transaction: the object as it was recorded; it has no versions.
+SELECT type, direction, amount_minor, bucket_from, bucket_to, source_id, created_at
+  FROM {schema}.pg_balance_txns WHERE btxn_id = %(object_id)s;

@@ -6,7 +6,7 @@ import shlex
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -23,6 +23,10 @@ from tallyhook.local.service import Progress, Service
 from tallyhook.local.stack import LocalStack, local_stack
 from tallyhook.logs import logger
 from tallyhook.operations import topics
+from tallyhook.operations.door_settings import check_door
+from tallyhook.operations.gateway_process import GatewayProcess
+from tallyhook.operations.private_files import kept_secret, write_private
+from tallyhook.operations.running_pipeline import described_file, own_keys_file
 from tallyhook.operations.stage_process import StageProcess
 from tallyhook.operations.supervisor import Supervisor, Unit
 from tallyhook.settings import Component, Settings, as_environment, variable_of
@@ -41,11 +45,22 @@ class Pipeline:
         state_dir: `kafka/ postgres/ streams/ keys/ logs/ run/`.
         ready_file: written once traffic may come, removed on stop.
         report: called with each step of the start.
+        gateway: the simulated gateway, too, once everything else is ready.
+
+    Raises:
+        SettingsError: the door would refuse its keys or endpoints.
     """
 
     def __init__(
-        self, settings: Settings, state_dir: Path, ready_file: Path | None, report: Callable[[Progress], None]
+        self,
+        settings: Settings,
+        state_dir: Path,
+        ready_file: Path | None,
+        report: Callable[[Progress], None],
+        *,
+        gateway: bool = False,
     ) -> None:
+        check_door(settings.ingress)
         self.state_dir, self.ready_file = state_dir.absolute(), ready_file
         self._report = report
         self._lock = StateDirLock(self.state_dir)
@@ -53,6 +68,8 @@ class Pipeline:
         self.settings = settings
         self.supervisor = Supervisor(self._changed)
         self.stages: list[StageProcess] = []
+        self._with_gateway = gateway
+        self.gateway: GatewayProcess | None = None
         self._ready = False
         self._writing = threading.Lock()
         self.waiting_seconds = 0.0
@@ -85,7 +102,9 @@ class Pipeline:
             stage.start()
         for unit in self._units():
             self.supervisor.watch(unit)
-        self._await_ready()
+        self._await_ready(self.stages)
+        if self._with_gateway:
+            self._start_gateway()
         self._ready = True
         self._changed()
         self.waiting_seconds = self.stack.waiting_seconds + time.monotonic() - began
@@ -97,9 +116,10 @@ class Pipeline:
             if self.ready_file is not None:
                 with suppress(OSError):  # the folder may be gone; what runs must be stopped all the same
                     self.ready_file.unlink(missing_ok=True)
-            with suppress(OSError):
-                self.exports_file.unlink(missing_ok=True)
-        self.supervisor.stop(self.stages)
+            for file in (self.exports_file, described_file(self.state_dir)):
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+        self.supervisor.stop([*([self.gateway.process] if self.gateway else []), *self.stages])
         self.stack.stop()
         self._lock.release()
 
@@ -109,7 +129,7 @@ class Pipeline:
         return {
             "ingress_url": ingress.url,
             "console_url": None,
-            "gateway_url": None,
+            "gateway_url": self.gateway.process.url if self.gateway else None,
             "database_url": self.stack.database_url,
             "kafka_bootstrap": self.stack.kafka_bootstrap,
             "topic_prefix": self.settings.installation.topic_prefix,
@@ -133,20 +153,54 @@ class Pipeline:
             "TALLYHOOK_SCHEMA": ready["schema"],
             "TALLYHOOK_SIGNING_KEY": ready["signing_key"],
         }
+        if self.gateway is not None:
+            variables["TALLYHOOK_GATEWAY_API_URL"] = ready["gateway_url"]
+            variables["TALLYHOOK_GATEWAY_API_KEY"] = self.gateway.api_key
         return "".join(f"export {name}={shlex.quote(str(value))}\n" for name, value in variables.items())
 
     def _units(self) -> list[Unit]:
-        return [*self.services, *self.stages]
+        return [*self.services, *self.stages, *([self.gateway.process] if self.gateway else [])]
 
     def _changed(self) -> None:
         with self._writing:
             if self._ready and self.ready_file is not None:
-                _write_private(self.ready_file, json.dumps(self.describe(), indent=2) + "\n")
+                write_private(self.ready_file, json.dumps(self.describe(), indent=2) + "\n")
             if self._ready:
-                _write_private(self.exports_file, self._exports())
+                write_private(self.exports_file, self._exports())
+                write_private(described_file(self.state_dir), self._described())
+
+    def _described(self) -> str:
+        """What other commands on this machine need beside the ready file's members; it holds the key, too."""
+        keys = own_keys_file(self.settings, self.state_dir)
+        more = {
+            "merchant_id": self.settings.ingress.merchant_id,
+            "public_keys_file": str(keys) if keys is not None else None,
+        }
+        return json.dumps(self.describe() | more, indent=2) + "\n"
+
+    def _start_gateway(self) -> None:
+        """The simulator delivers as soon as it runs, so it comes last."""
+        settings, host = self.settings, self.settings.gateway_sim.host
+        keys = self.state_dir / "keys"
+        self.gateway = GatewayProcess(
+            settings,
+            env=_environment(settings, self.state_dir),
+            target=f"{self.stages[0].url}/webhooks",
+            key_file=keys / "signing_key",
+            journal_file=self.state_dir / "gateway" / "journal",
+            keyring_file=own_keys_file(settings, self.state_dir),
+            api_key=kept_secret(keys / "gateway_api_key"),
+            host="127.0.0.1" if host in ANY_ADDRESS else host,
+            choose_port=partial(_choose_port, "gateway", settings.gateway_sim, "port", self._ports),
+            log_path=self.state_dir / "logs" / "gateway.log",
+        )
+        self.gateway.process.start()
+        self.supervisor.watch(self.gateway.process)
+        self._await_ready([self.gateway.process])
 
     def _make_stages(self) -> list[StageProcess]:
-        env, ports = _environment(self.settings, self.state_dir), Ports(self.state_dir)
+        env = _environment(self.settings, self.state_dir)
+        self._ports = ports = Ports(self.state_dir)
         health, s = self.settings.process.health_host, self.settings
         wanted: dict[str, tuple[str, Component, str]] = {
             "ingress": (s.ingress.host, s.ingress, "port"),
@@ -167,9 +221,9 @@ class Pipeline:
             for name, (host, component, field) in wanted.items()
         ]
 
-    def _await_ready(self) -> None:
+    def _await_ready(self, stages: Sequence[StageProcess]) -> None:
         deadline = time.monotonic() + READY_SECONDS
-        while reasons := [reason for stage in self.stages for reason in stage.not_ready()]:
+        while reasons := [reason for stage in stages for reason in stage.not_ready()]:
             if time.monotonic() > deadline:
                 raise TallyhookError(
                     f"not ready after {READY_SECONDS:g} s: {'; '.join(reasons)}; logs are in {self.state_dir / 'logs'}"
@@ -195,9 +249,9 @@ def _environment(settings: Settings, state_dir: Path) -> dict[str, str]:
     stream = settings.stream
     if "data_dir" not in stream.model_fields_set:
         stream = stream.model_copy(update={"data_dir": state_dir / "streams"})
-    ingress = settings.ingress
-    if ingress.public_keys is None and ingress.public_keys_file is None:
-        ingress = ingress.model_copy(update={"public_keys_file": state_dir / "keys" / "public_keys"})
+    ingress, keys = settings.ingress, own_keys_file(settings, state_dir)
+    if keys is not None:
+        ingress = ingress.model_copy(update={"public_keys_file": keys})
     foreign = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
     return foreign | as_environment(replace(settings, stream=stream, ingress=ingress))
 
@@ -207,22 +261,10 @@ def _signing_key(folder: Path) -> SigningKey:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     secret = folder / "signing_key"
     if not secret.exists():
-        _write_private(secret, SigningKey.generate().secret_text() + "\n")
+        write_private(secret, SigningKey.generate().secret_text() + "\n")
     key = SigningKey.from_text(secret.read_text(encoding="utf-8").strip())
     (folder / "public_keys").write_text(f"local={key.public_text()}\n", encoding="utf-8")
     return key
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Writes a file that only its owner may read, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    temporary.replace(path)
 
 
 def _choose_port(name: str, component: Component, field: str, ports: Ports) -> int:

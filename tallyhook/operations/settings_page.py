@@ -10,7 +10,13 @@ from tallyhook.settings import COMPONENTS, PROFILES, SettingDescription, describ
 
 DEFAULT_PAGE = Path("docs/settings.md")
 
-_HEADINGS: Mapping[str, str] = {"process": "Every process", "local": "Local stack"}
+_HEADINGS: Mapping[str, str] = {
+    "process": "Every process",
+    "local": "Local stack",
+    "gaps": "Sequence gaps",
+    "gateway_api": "The gateway's API",
+    "gateway_sim": "Simulated gateway",
+}
 """Where the component's own name does not make a heading."""
 
 _INTRODUCTION = """\

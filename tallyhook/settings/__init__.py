@@ -4,6 +4,9 @@ Nothing below the command line reads the environment: it calls `load` once and h
 """
 
 from tallyhook.settings.component import Component, variable_of
+from tallyhook.settings.gaps import GapsSettings
+from tallyhook.settings.gateway_api import GatewayApiSettings
+from tallyhook.settings.gateway_sim import GatewaySimSettings
 from tallyhook.settings.installation import (
     DatabaseSettings,
     Installation,
@@ -31,6 +34,9 @@ __all__ = [
     "PROFILES",
     "Component",
     "DatabaseSettings",
+    "GapsSettings",
+    "GatewayApiSettings",
+    "GatewaySimSettings",
     "IngressSettings",
     "Installation",
     "KafkaSettings",

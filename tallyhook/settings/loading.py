@@ -9,6 +9,9 @@ from pydantic import SecretStr, ValidationError
 
 from tallyhook.errors import SettingsError
 from tallyhook.settings.component import Component, bounds_of, is_secret, unit_of, variable_of
+from tallyhook.settings.gaps import GapsSettings
+from tallyhook.settings.gateway_api import GatewayApiSettings
+from tallyhook.settings.gateway_sim import GatewaySimSettings
 from tallyhook.settings.installation import (
     DatabaseSettings,
     Installation,
@@ -35,6 +38,9 @@ class Settings:
     sink: SinkSettings
     relay: RelaySettings
     local: LocalSettings = dataclass_field(default_factory=LocalSettings)
+    gaps: GapsSettings = dataclass_field(default_factory=GapsSettings)
+    gateway_api: GatewayApiSettings = dataclass_field(default_factory=GatewayApiSettings)
+    gateway_sim: GatewaySimSettings = dataclass_field(default_factory=GatewaySimSettings)
 
     @property
     def profile(self) -> Profile:
@@ -52,6 +58,9 @@ COMPONENTS: Mapping[str, type[Component]] = {
     "sink": SinkSettings,
     "relay": RelaySettings,
     "local": LocalSettings,
+    "gaps": GapsSettings,
+    "gateway_api": GatewayApiSettings,
+    "gateway_sim": GatewaySimSettings,
 }
 
 
@@ -65,10 +74,10 @@ def load() -> Settings:
     return Settings(**values)
 
 
-def load_component(component: type[C]) -> C:
-    """Reads one component's settings from the environment."""
+def load_component(component: type[C], **given: Any) -> C:
+    """Reads one component's settings from the environment; what is given wins. Raises SettingsError like `load`."""
     try:
-        return component()
+        return component(**given)
     except ValidationError as failure:
         raise SettingsError("\n".join(_explain(component, error) for error in failure.errors())) from None
 

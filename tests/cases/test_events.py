@@ -82,6 +82,8 @@ def test_case_13_members_that_are_empty_or_null(shop: Shop) -> None:
                         "version": 1,
                         "status": "pending_approval",
                         "merchant_reference": "WD-7",
+                        "amount_total_minor": 100_000,
+                        "remaining_minor": 100_000,
                         "metadata": metadata,
                     }
                 },
@@ -95,6 +97,10 @@ def test_case_13_members_that_are_empty_or_null(shop: Shop) -> None:
     assert shop.post(*bodies) == [200] * len(bodies)
     events = ["evt_c13_0", "evt_c13_1", *(f"evt_{key}" for key in (*fees, *reviews))]
     assert {verdict for _, verdict in shop.verdicts(*events)} == {"advanced"}
+    for n, _ in enumerate(empty):
+        assert shop.effects(f"c13_withdrawal_{n}") == [
+            (f"c13_withdrawal_{n}", "update_local_status", {"ticket": "WD-7", "status": "pending_approval"})
+        ]
     assert shop.credits(*fees) == dict.fromkeys(fees, 50_000)
     kept = "SELECT pg_deposit_id, fee_breakdown, fee_breakdown IS NULL FROM pg_deposits WHERE pg_deposit_id = ANY(%s)"
     assert {row[0]: row[1:] for row in shop.rows(kept, list(fees))} == {

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings
 from tests.integration.operations.operated import Operated, operated
+from tests.integration.operations.tiny_gateway import TinyGateway, tiny_gateway
 
 
 @pytest.fixture
@@ -37,3 +38,20 @@ def busy(kafka_bootstrap: str, database_url: str, tmp_path_factory: pytest.TempP
         yield made
     finally:
         made.close()
+
+
+@pytest.fixture
+def still(
+    kafka_settings: KafkaSettings, database_settings: DatabaseSettings, installation: Installation, tmp_path: Path
+) -> Iterator[Operated]:
+    """Tables and topics of the test's own; no stage runs."""
+    made = operated(kafka_settings, database_settings, installation, tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def gateway() -> Iterator[TinyGateway]:
+    """A gateway's API of the test's own."""
+    with tiny_gateway() as made:
+        yield made

@@ -1,9 +1,7 @@
 """Runs helm on the chart, and reads what it rendered."""
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,11 +15,6 @@ from tests.unit.packaging.tree import CHART
 Manifest = dict[str, Any]
 WORKLOADS = ("Deployment", "StatefulSet", "Job")
 RUN_SECONDS = 60
-
-
-def program() -> str | None:
-    """Helm's path: TALLYHOOK_HELM, else from PATH; None where the machine has none."""
-    return os.environ.get("TALLYHOOK_HELM") or shutil.which("helm")
 
 
 @dataclass(frozen=True)

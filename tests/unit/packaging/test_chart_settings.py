@@ -85,9 +85,11 @@ def test_every_setting_can_be_given() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     free = set(schema["properties"]["settings"]["propertyNames"]["enum"])
     secrets = {row.variable for row in describe() if row.secret}
-    local = {row.variable for row in describe() if row.component == "local"}
-    # Without the local stack's, which have no meaning in a cluster, and the inline form of the public keys.
-    wanted = {row.variable for row in describe()} - local - {"TALLYHOOK_INGRESS_PUBLIC_KEYS"}
+    local = {row.variable for row in describe() if row.component in ("local", "gateway_sim")}
+    # Without those of the local stack and of the simulated gateway, which have no meaning in a cluster, the inline form
+    # of the public keys, and the key of the gateway's API: no process needs it, only commands, from who runs them.
+    by_hand = {"TALLYHOOK_INGRESS_PUBLIC_KEYS", "TALLYHOOK_GATEWAY_API_KEY"}
+    wanted = {row.variable for row in describe()} - local - by_hand
     made = {
         name.removesuffix("_FILE") if name.removesuffix("_FILE") in secrets else name
         for name in variables_in_templates()

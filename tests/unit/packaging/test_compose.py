@@ -1,8 +1,6 @@
 """The compose file starts every process with settings that the program knows, in an order that works."""
 
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from tests.unit.packaging.programs import program
 from tests.unit.packaging.tree import ROOT, settings_from
 
 FILE = ROOT / "docker-compose.yml"
@@ -128,7 +127,7 @@ def test_containers_call_commands_that_exist(services: dict[str, Any]) -> None:
 
 def test_compose_accepts_the_file() -> None:
     """Compose itself finds nothing wrong with it (no engine is needed for that)."""
-    path = os.environ.get("TALLYHOOK_DOCKER_COMPOSE") or shutil.which("docker-compose")
+    path = program("docker-compose")
     if path is None:
         pytest.skip("docker-compose is not installed: put version 2 or newer on PATH or in TALLYHOOK_DOCKER_COMPOSE")
     done = subprocess.run([path, "-f", str(FILE), "config", "-q"], capture_output=True, text=True, timeout=60)

@@ -1,8 +1,6 @@
 """The image holds the whole program, without a compiler and without root; and all files name one version."""
 
-import os
 import re
-import shutil
 import subprocess
 import tomllib
 from fnmatch import fnmatch
@@ -14,6 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import tallyhook
+from tests.unit.packaging.programs import program
 from tests.unit.packaging.tree import CHART, ROOT
 
 FILE = ROOT / "Dockerfile"
@@ -130,7 +129,7 @@ def test_one_version(stages: dict[str, list[str]], project: dict[str, Any]) -> N
 
 def test_hadolint_accepts_it() -> None:
     """The Dockerfile's linter finds nothing."""
-    path = os.environ.get("TALLYHOOK_HADOLINT") or shutil.which("hadolint")
+    path = program("hadolint")
     if path is None:
         pytest.skip("hadolint is not installed: put it on PATH or name it in TALLYHOOK_HADOLINT")
     done = subprocess.run([path, str(FILE)], capture_output=True, text=True, timeout=60)

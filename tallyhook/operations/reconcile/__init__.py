@@ -1,0 +1,1 @@
+"""`tallyhook reconcile`: what is recorded here against what the gateway's API tells."""
