@@ -1,9 +1,10 @@
-"""`tallyhook demo`: three deposits through the whole pipeline, compared with what must come of them."""
+"""`tallyhook demo`: three deposits and a day of withdrawals through the whole pipeline, and what must come of them."""
 
 import shutil
 import tempfile
 import time
 import uuid
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +14,23 @@ import typer
 from schemas.reasons import REASONS
 from schemas.topics import TopicNames
 from tallyhook import logs
+from tallyhook.cli.demo_day import show_day
 from tallyhook.cli.output import console, print_table
 from tallyhook.cli.progress import report_progress
 from tallyhook.cli.up import StopSignals, print_addresses
+from tallyhook.gateway.signing import SigningKey
+from tallyhook.operations import demo_day_story as day_story
 from tallyhook.operations import demo_story as story
 from tallyhook.operations.demo import Outcome, Play, PlayedDelivery
+from tallyhook.operations.demo_day import DayPlay
+from tallyhook.operations.demo_day_compare import compare_day
+from tallyhook.operations.demo_day_story import DayExpectation
+from tallyhook.operations.demo_stores import Stores
 from tallyhook.operations.pipeline import Pipeline
 from tallyhook.postgres import connect
 from tallyhook.settings import Settings, load
+
+ENDPOINTS, DAY_KEYS, DAY_ENDPOINT = "endpoints.toml", "withdrawals_public_keys", "withdrawals"
 
 
 def demo(
@@ -29,15 +39,27 @@ def demo(
 ) -> None:
     """Start everything, post signed webhooks twice, late and out of order, and show that each effect came once.
 
-    Expected values are written down in the program; exit code 1 when anything differs.
+    First three deposits, then a day of withdrawals of the simulated gateway, with an event that never comes until a
+    backfill fetches it. Expected values are written down in the program; exit code 1 when anything differs.
 
     Example: tallyhook demo --keep
     """
-    settings = _own_installation(load())
     logs.configure("demo", "error", "console")
     signals = StopSignals()
+    run(load(), state_dir, day_story.EXPECTED, signals.wait if keep else None)
+
+
+def run(settings: Settings, state_dir: Path, expected: DayExpectation, linger: Callable[[], None] | None) -> None:
+    """Both acts; raises typer.Exit(1) when anything differs.
+
+    Args:
+        expected: of the day of withdrawals.
+        linger: called before everything is stopped; what the run left is kept then.
+    """
     state_dir.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="demo-", dir=state_dir))
+    day_key = _day_endpoint(folder)
+    settings = _own_installation(settings, folder)
     ready_file = folder / "run" / "ready.json"
     with report_progress() as report:
         pipeline = Pipeline(settings, folder, ready_file, report)
@@ -47,19 +69,17 @@ def demo(
         waiting = pipeline.waiting_seconds
         console.print(f"ready: downloads took {pipeline.stack.download_seconds:.1f} s, waiting {waiting:.1f} s\n")
         began = time.monotonic()
-        outcome = _play(pipeline.settings, pipeline.stages[0].url, pipeline)
-        _show(outcome)
-        agree = not outcome.differences
+        agree = _play(pipeline, day_key, expected)
         played = time.monotonic() - began
         console.print(f"\nplayed in {played:.1f} s; waiting in all {played + waiting:.1f} s")
-        if keep:
+        if linger is not None:
             print_addresses(pipeline.describe())
             console.print(f"in another shell: source {pipeline.exports_file}", markup=False, soft_wrap=True)
             console.print(f"ready file {ready_file}; Ctrl-C stops it", markup=False, soft_wrap=True)
-            signals.wait()
+            linger()
     finally:
         pipeline.stop()
-        if agree and not keep:
+        if agree and linger is None:
             pipeline.stack.discard()
             shutil.rmtree(folder, ignore_errors=True)
         else:
@@ -68,26 +88,47 @@ def demo(
         raise typer.Exit(1)
 
 
-def _own_installation(settings: Settings) -> Settings:
+def _own_installation(settings: Settings, folder: Path) -> Settings:
     """Topics and a schema of its own, so that given servers keep what they have and each run starts empty."""
     name = f"demo_{uuid.uuid4().hex[:8]}"
     installation = settings.installation.model_copy(update={"topic_prefix": name, "schema_": name, "livemode": True})
-    ingress = settings.ingress.model_copy(update={"merchant_id": story.MERCHANT_ID})
-    return replace(settings, installation=installation, ingress=ingress)
+    own = {"merchant_id": story.MERCHANT_ID, "endpoints_file": folder / ENDPOINTS}
+    return replace(settings, installation=installation, ingress=settings.ingress.model_copy(update=own))
 
 
-def _play(settings: Settings, ingress_url: str, pipeline: Pipeline) -> Outcome:
+def _day_endpoint(folder: Path) -> SigningKey:
+    """The second merchant's endpoint, with a key of its own; gives the secret half."""
+    key = SigningKey.generate()
+    (folder / DAY_KEYS).write_text(f"{day_story.MERCHANT_ID}={key.public_text()}\n", encoding="utf-8")
+    lines = ("[[endpoint]]", f'name = "{DAY_ENDPOINT}"', f'merchant = "{day_story.MERCHANT_ID}"')
+    text = "\n".join((*lines, f'keyring = "{DAY_KEYS}"', ""))
+    (folder / ENDPOINTS).write_text(text, encoding="utf-8")
+    return key
+
+
+def _play(pipeline: Pipeline, day_key: SigningKey, expected: DayExpectation) -> bool:
+    """Plays both acts and shows them; whether everything is as it must be."""
+    settings, ingress_url = pipeline.settings, pipeline.stages[0].url
     installation = settings.installation
     with connect(settings.database, "demo") as connection:
-        play = Play(
-            ingress_url,
-            pipeline.key,
-            connection,
-            installation.schema_name,
-            TopicNames(installation.topic_prefix),
-            settings.kafka,
+        stores = Stores(connection, installation.schema_name, TopicNames(installation.topic_prefix), settings.kafka)
+        console.print("First act: three deposits\n")
+        outcome = Play(ingress_url, pipeline.key, stores).run(_say_posted)
+        _show(outcome)
+        console.print("\nSecond act: a day of withdrawals\n")
+        _say(
+            "One order of three chunks (eight events), one that is recalled with its replacement, one that expires half"
+            " filled, and the movements of the wallet; one event is never delivered."
         )
-        return play.run(_say_posted)
+        day_url = f"{ingress_url}/webhooks/{DAY_ENDPOINT}"
+        day = DayPlay(settings, day_url, day_key, stores, _say).run(day_story.day())
+        differences = compare_day(day, expected)
+        show_day(day, expected, differences)
+    return not outcome.differences and not differences
+
+
+def _say(text: str) -> None:
+    console.print(text, markup=False, soft_wrap=True)
 
 
 def _say_posted(delivery: story.StoryDelivery, status: int) -> None:

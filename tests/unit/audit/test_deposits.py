@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tallyhook.operations.audit.recompute import Deposit, Entry
+from tallyhook.operations.audit.deposits import Deposit
+from tallyhook.operations.audit.expected import Entry, judge_without_rules
 from tallyhook.operations.audit.stored_event import InboxEvent
 
 MONEY = {
@@ -44,12 +45,12 @@ def life(*events: InboxEvent) -> Deposit:
 
 def outcome(deposit: Deposit) -> list[tuple[str, str | None]]:
     """Verdict and reason of each event."""
-    return [(judgement.verdict, judgement.reason) for judgement in deposit.judgements]
+    return [(judgement.verdict, judgement.reason) for judgement in deposit.outcome.judgements]
 
 
 def keys(deposit: Deposit) -> list[str]:
     """The dedupe keys of the effects in order."""
-    return [effect.dedupe_key for effect in deposit.effects]
+    return [effect.dedupe_key for effect in deposit.outcome.effects]
 
 
 def test_an_expiry_after_a_newer_settlement_does_nothing() -> None:
@@ -58,14 +59,14 @@ def test_an_expiry_after_a_newer_settlement_does_nothing() -> None:
     assert outcome(deposit) == [("advanced", None), ("late", "older_version")]
     assert keys(deposit) == ["deposit:dep:credit", "deposit:dep:release_goods"]
     assert deposit.entries == [Entry("deposit:dep:credit", "usr", 450, "evt_9")]
-    assert deposit.effects[1].payload == {"order_id": "ord", "partial": False, "received": 450, "ordered": 500}
+    assert deposit.outcome.effects[1].payload == {"order_id": "ord", "partial": False, "received": 450, "ordered": 500}
 
 
 def test_a_settlement_after_a_newer_reversal_credits_nothing() -> None:
     """Example B: reversed v12, then settled v9."""
     deposit = life(event(12, "reversed"), event(9, "settled"))
     assert outcome(deposit) == [("advanced", "never_credited"), ("late", "older_version")]
-    assert (deposit.entries, deposit.effects) == ([], [])
+    assert (deposit.entries, deposit.outcome.effects) == ([], [])
 
 
 def test_a_deposit_is_credited_once_and_debited_once() -> None:
@@ -108,7 +109,7 @@ def test_statuses_and_their_effects(
     status: str, members: dict[str, object], topic: str, payload: dict[str, object]
 ) -> None:
     """One effect each, keyed by the event."""
-    (effect,) = life(event(4, status, members)).effects
+    (effect,) = life(event(4, status, members)).outcome.effects
     assert (effect.topic, effect.dedupe_key, effect.version) == (topic, f"evt_4:{topic}", 4)
     assert effect.payload == {"order_id": "ord"} | payload
 
@@ -127,17 +128,28 @@ def test_what_waits_is_not_applied_and_what_is_unreadable_is_told() -> None:
     """A parked event does nothing; an event that breaks the money rule had to be quarantined."""
     deposit = life(event(1, "settled", parked=True), event(2, "settled", {"fee_total_minor": 8}), event(3, "open"))
     assert outcome(deposit) == [("advanced", None)]
-    assert [(failed.event_id, "money rule" in why) for failed, why in deposit.unreadable] == [("evt_2", True)]
+    assert [(failed.event_id, "money rule" in why) for failed, why in deposit.outcome.unreadable] == [("evt_2", True)]
 
 
 def test_a_kind_without_rules_does_nothing() -> None:
-    """Recorded, `advanced` with a version and `immutable` without."""
-    made = Deposit("dep", "ord", "usr")
-    raw = json.dumps({"id": "e", "data": {"object": {"id": "dep", "object": "balance_transaction"}}})
-    rows = [InboxEvent("e", raw, 0, n, "x", None, NOW, "balance_transaction", v) for n, v in enumerate((1, None))]
-    made.apply_all(rows)
-    assert outcome(made) == [("advanced", "no_handler"), ("immutable", "no_handler")]
-    assert (made.effects, made.highest_seen) == ([], -1)
+    """Recorded, `advanced` with a version and `immutable` without; one that waits is not judged."""
+    rows = [InboxEvent("e", "", 0, n, "x", None, NOW, "payout_batch", v) for n, v in enumerate((1, None))]
+    rows.append(InboxEvent("e", "", 0, 2, "x", None, None, "payout_batch", None))
+    made = judge_without_rules(rows)
+    assert [(judgement.verdict, judgement.reason) for judgement in made.judgements] == [
+        *(("advanced", "no_handler"), ("immutable", "no_handler"))
+    ]
+    assert made.effects == []
+
+
+def test_an_imported_deposit_goes_on_from_where_it_was() -> None:
+    """What the handler before had credited is credited no more, and can be taken back; older versions are late."""
+    credit = Entry("deposit:dep:credit", "usr", 440, "import:old")
+    made = Deposit("dep", "ord", "usr", credit=credit, version=5, snapshot={"status": "settled"})
+    made.apply_all([event(4, "open"), event(6, "settled"), event(7, "reversed")])
+    assert outcome(made) == [("late", "older_version"), ("advanced", "already_credited"), ("advanced", None)]
+    assert made.entries == [Entry("deposit:dep:debit", "usr", -440, "evt_7")]
+    assert keys(made) == ["deposit:dep:debit", "deposit:dep:hold_goods"]
 
 
 def test_after_pruning_the_first_event_that_advanced_ends_the_doubt() -> None:
