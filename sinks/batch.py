@@ -156,6 +156,9 @@ class Applier:
                         " restore it from the same backup as these"
                     ) from failure
                 result.repeated["refused"] += 1
+                if part.forced or part.refused_first is not None:
+                    # Even setting it aside was refused: that is no fault of the event any more, and it would not end.
+                    raise
                 self._halve(part, Refusal("database_refused", what_was_refused(failure)), result)
                 return
 

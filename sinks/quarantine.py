@@ -13,6 +13,8 @@ from tallyhook.postgres import Connection, Queries
 
 WINDOW_EVENTS = 1000
 DETAIL_CHARS_MAX = 2000
+INDEXED_BYTES_MAX = 2048
+"""An index of PostgreSQL takes no key above a third of a page; a longer id is kept in the headers alone."""
 
 
 class QuarantineWindow:
@@ -102,8 +104,8 @@ def add(connection: Connection, queries: Queries, rows: Sequence[QuarantinedRow]
             [row.stage for row in rows],
             [row.reason for row in rows],
             [safe_text(row.detail)[:DETAIL_CHARS_MAX] for row in rows],
-            [None if row.event_id is None else safe_text(row.event_id) for row in rows],
-            [None if row.object_id is None else safe_text(row.object_id) for row in rows],
+            [_indexed(row.event_id) for row in rows],
+            [_indexed(row.object_id) for row in rows],
             [row.raw for row in rows],
             [safe_headers(row.headers) for row in rows],
             [row.source.topic for row in rows],
@@ -112,6 +114,11 @@ def add(connection: Connection, queries: Queries, rows: Sequence[QuarantinedRow]
             [row.applied for row in rows],
         ),
     )
+
+
+def _indexed(value: str | None) -> str | None:
+    kept = None if value is None else safe_text(value)
+    return kept if kept is not None and len(kept.encode()) <= INDEXED_BYTES_MAX else None
 
 
 def safe_text(value: str | bytes) -> str:

@@ -26,6 +26,13 @@ ReorderOption = Annotated[
 DuplicatesOption = Annotated[
     float | None, typer.Option("--duplicates", help="Share of events that are sent again though they were accepted.")
 ]
+OpenEndsOption = Annotated[
+    bool,
+    typer.Option(
+        "--open-ends",
+        help="Also lives after which `reconcile` differs: deposits that are never correlated, orders that still run.",
+    ),
+]
 UnsubscribeOption = Annotated[
     list[str] | None, typer.Option("--unsubscribe", help="Event type that is neither sent nor listed; repeatable.")
 ]

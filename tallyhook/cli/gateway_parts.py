@@ -40,6 +40,7 @@ class Wishes:
         key, key_file: neither: the running pipeline's key.
         state_dir: of the running pipeline; None: the default one, where there is no target.
         scenario: a small world by its name; None: a random one.
+        open_ends: whether a random one has lives that end in disagreement.
         check_seconds: longest wait of the check; None: no check.
     """
 
@@ -49,6 +50,7 @@ class Wishes:
     state_dir: Path | None
     merchant_id: str | None
     scenario: str | None
+    open_ends: bool
     unsubscribed: frozenset[str]
     keyring_file: Path | None
     database_url: str | None
@@ -91,7 +93,14 @@ def _world(sim: GatewaySimSettings, wishes: Wishes, known_merchant: str | None) 
     merchant_id = wishes.merchant_id or known_merchant or DEFAULT_MERCHANT
     if wishes.scenario is not None:
         return scenario_named(wishes.scenario, sim.seed, merchant_id=merchant_id)
-    return generate(sim.seed, sim.objects, merchant_id=merchant_id, span_hours=sim.span_hours, withhold=sim.withhold)
+    return generate(
+        sim.seed,
+        sim.objects,
+        merchant_id=merchant_id,
+        span_hours=sim.span_hours,
+        withhold=sim.withhold,
+        open_ends=wishes.open_ends,
+    )
 
 
 def _with_options(settings: GatewaySimSettings, given: Mapping[str, object]) -> GatewaySimSettings:

@@ -78,7 +78,7 @@ class Command:
 
 async def test_the_answer_as_json_and_as_text(tmp_path: Path) -> None:
     """Every event accepted: exit code 0, the counts of the door."""
-    world = generate(21, 25)
+    world = generate(21, 25, open_ends=False)
     async with Door(keys_file(tmp_path)) as door:
         async with Command("--target", door.url, "--json", "--duplicates", "0.5", *FAST) as command:
             ended = await command.ended()
@@ -97,7 +97,7 @@ async def test_the_answer_as_json_and_as_text(tmp_path: Path) -> None:
 
 async def test_an_event_that_is_never_accepted_is_named_and_ends_with_one(tmp_path: Path) -> None:
     """In text and in JSON."""
-    bad = generate(21, 25).events[2].id
+    bad = generate(21, 25, open_ends=False).events[2].id
     async with (
         Door(keys_file(tmp_path), lambda event_id, _n: 503 if event_id == bad else 200) as door,
         Command("--target", door.url, "--retry-seconds", "0,10", *FAST) as command,

@@ -1,8 +1,10 @@
 """Poison: one event is set aside with its bytes, and nobody else is stopped."""
 
+import random
 import threading
 from dataclasses import replace
 
+import psycopg
 import pytest
 
 from sinks.errors import NumbersTaken, TooManyQuarantined
@@ -185,6 +187,23 @@ def test_what_a_foreign_writer_puts_into_the_topic(road: Road, feed: Feed) -> No
         "SELECT source_topic, source_offset, raw, headers, event_id FROM quarantined_events ORDER BY id LIMIT 1"
     )
     assert first == [(f"{road.installation.topic_prefix}.state-changes", 0, b"anything", {}, None)]
+
+
+def test_an_id_that_no_index_takes_is_kept_in_the_headers(road: Road, feed: Feed) -> None:
+    """The door bounds ids, another writer may not: the record is set aside all the same, whole."""
+    long_id = random.Random(1).randbytes(6_000).hex()
+    feed.apply(replace(deposit(long_id, "dep-1", 1, "open"), origin="elsewhere"))
+    found = road.rows("SELECT reason, event_id, headers ->> 'ce_id' FROM quarantined_events")
+    assert found == [("record_headers", None, long_id)]
+
+
+def test_what_cannot_even_be_set_aside_stops_and_loses_nothing(road: Road, feed: Feed) -> None:
+    """The database's own failure is raised, not repeated without end; the position stays before the event."""
+    road.execute("ALTER TABLE quarantined_events ADD CONSTRAINT no_more CHECK (false)")
+    with pytest.raises(psycopg.errors.CheckViolation):
+        feed.apply(Delivery("a", "dep-1", 1, "open", b"{"))
+    assert road.rows("SELECT * FROM quarantined_events") == []
+    assert road.one("SELECT next_offset FROM sink_offsets") == 0
 
 
 def test_events_of_the_other_mode_are_set_aside(road: Road, feed: Feed) -> None:

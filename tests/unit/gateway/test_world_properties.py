@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ingress.envelope import read
 from tallyhook.errors import UsageError
 from tallyhook.gateway.signing import webhook_id
-from tallyhook.gateway.world.generate import OBJECTS_MAX, SCENARIOS, generate
+from tallyhook.gateway.world.generate import OBJECTS_MAX, OPEN_ENDED, SCENARIOS, generate
 from tallyhook.gateway.world.model import BUCKETS, World
 from tallyhook.gateway.world.names import Names
 from tallyhook.gateway.world.strangers import TEST_SCENARIOS
@@ -250,3 +250,14 @@ def test_names_are_of_many_shapes() -> None:
     assert any(len(name) > 180 for name in deposits)
     assert len(set(deposits)) == 200
     assert all("/" not in name for name in deposits)
+
+
+@given(SEEDS)
+@settings(max_examples=10)
+def test_a_world_without_open_ends_has_none(seed: int) -> None:
+    """Every deposit is correlated, and the last word on each order is a whole one."""
+    world = generate(seed, 150, open_ends=False)
+    assert OPEN_ENDED.isdisjoint(world.scenarios)
+    assert all(row.written_at is not None for row in world.correlations)
+    last = {event.object_id: event for event in world.events if event.object_kind == "withdrawal_order"}
+    assert [event.id for event in last.values() if event.type == "withdrawal.matched"] == []
