@@ -27,6 +27,7 @@ from tallyhook.settings import load
 
 
 def reconcile(
+    events: bool = typer.Option(False, "--events", help="Only events that never came; may be combined."),
     deposits: bool = typer.Option(False, "--deposits", help="Only deposits; may be combined."),
     withdrawals: bool = typer.Option(False, "--withdrawals", help="Only withdrawals; may be combined."),
     transactions: bool = typer.Option(False, "--transactions", help="Only balance transactions; may be combined."),
@@ -35,7 +36,7 @@ def reconcile(
     patience: float = typer.Option(3.0, min=0, max=3600, help="Seconds that a difference is given to settle."),
     as_json: JsonOption = False,
 ) -> None:
-    """Compare deposits, withdrawals, balance transactions and buckets with the gateway's API, page by page.
+    """Compare events, deposits, withdrawals, balance transactions and buckets with the gateway's API, page by page.
 
     Each difference is told with both values and the events that led there; nothing is changed. What differs is looked
     at once more before it counts, so that an event on its way is no difference. Exit code 1 when there is one.
@@ -45,7 +46,7 @@ def reconcile(
     Example: tallyhook reconcile --transactions --balance --json
     """
     settings, stopping, clock = load(), threading.Event(), SystemClock()
-    chosen = dict(zip(PARTS, (deposits, withdrawals, transactions, balance), strict=True))
+    chosen = dict(zip(PARTS, (events, deposits, withdrawals, transactions, balance), strict=True))
     parts = [part for part in PARTS if chosen[part]] or list(PARTS)
     api = GatewayApi(GatewayHttp(settings.gateway_api, clock=clock, stopping=stopping))
     schema = settings.installation.schema_name

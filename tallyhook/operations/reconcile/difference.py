@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from tallyhook.postgres import Connection, Queries
 
-Kind = Literal["deposit", "withdrawal", "balance_transaction", "bucket"]
+Kind = Literal["event", "deposit", "withdrawal", "balance_transaction", "bucket"]
 What = Literal["missing here", "missing there", "behind", "ahead", "differs", "unreadable"]
 
 EVENTS_SHOWN = 20

@@ -5,15 +5,17 @@ from collections.abc import Collection, Iterator
 from typing import Literal, get_args
 
 from tallyhook.clock import Clock
+from tallyhook.operations.gaps import GapTable
 from tallyhook.operations.gateway_api import GatewayApi
 from tallyhook.operations.gateway_http import Stopped
 from tallyhook.operations.reconcile.balance import BalanceCheck
 from tallyhook.operations.reconcile.difference import Finding, Surroundings
+from tallyhook.operations.reconcile.missing_events import EventCheck
 from tallyhook.operations.reconcile.orders import DEPOSITS, WITHDRAWALS, OrderCheck
 from tallyhook.operations.reconcile.transactions import TransactionCheck
 from tallyhook.postgres import Connection, Queries
 
-Part = Literal["deposits", "withdrawals", "transactions", "balance"]
+Part = Literal["events", "deposits", "withdrawals", "transactions", "balance"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
 
@@ -46,6 +48,8 @@ def reconcile(
 
     queries = Queries("tallyhook.operations.reconcile", "reconcile.sql", schema)
     around = Surroundings(connection, queries, merchant, clock.now, wait)
+    if "events" in parts:
+        yield from EventCheck(api, around, GapTable(connection, schema)).run()
     if "deposits" in parts:
         yield from OrderCheck(DEPOSITS, api, around).run()
     if "withdrawals" in parts:

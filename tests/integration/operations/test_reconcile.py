@@ -19,6 +19,8 @@ from tests.integration.operations.both_sides import (
     withdrawal,
 )
 from tests.integration.operations.operated import MERCHANT, Operated
+from tests.integration.operations.test_backfill import listed
+from tests.integration.operations.test_gaps import put_gap
 from tests.integration.operations.tiny_gateway import Fault, TinyGateway
 
 
@@ -49,11 +51,26 @@ def test_two_sides_that_agree(quiet: Operated, gateway: TinyGateway) -> None:
     gateway.balance = {"available": total, "locked": 0}
     told = reconcile(quiet, gateway)
     assert found(told) == []
-    assert told["compared"] == {"deposit": 250, "withdrawal": 120, "balance_transaction": 229, "bucket": 2}
+    compared = {"event": 0, "deposit": 250, "withdrawal": 120, "balance_transaction": 229, "bucket": 2}
+    assert told["compared"] == compared
     assert (told["whole"], told["counts"]) == (True, {})
     assert [path for path in gateway.asked if "/deposits/" in path] == []
     done = quiet.command("reconcile", "--merchant", MERCHANT, **gateway.environment)
     assert done.stdout.splitlines()[-1] == "differences: none"
+
+
+def test_an_event_that_never_came(quiet: Operated, gateway: TinyGateway) -> None:
+    """Of the missing numbers those that the gateway lists are told, each with its event; the others are none."""
+    put_gap(quiet, 10, 12, 1.0)
+    put_gap(quiet, 500, 500, 1.0)
+    gateway.events = {9: listed(9), 11: listed(11), 13: listed(13), 500: listed(500), 501: listed(501)}
+    told = reconcile(quiet, gateway, "--events", code=1)
+    assert found(told) == [
+        ("evt_11", "missing here", "sequence", None, 11),
+        ("evt_500", "missing here", "sequence", None, 500),
+    ]
+    assert told["differences"][0]["detail"] == "deposit.open of dep_11; `tallyhook backfill --gaps` fetches it"
+    assert told["compared"] == {"event": 4}
 
 
 @pytest.mark.parametrize(
