@@ -30,6 +30,11 @@ class SinkTwin:
             parked_rows_max: most events that waited a transaction; where more of them do, a batch takes several.
         """
         clear(self._connection, self._schema)
+        self.go_on(world, parked_rows_max)
+        return read_tables(self._connection, self._schema)
+
+    def go_on(self, world: World, parked_rows_max: int = PARKED_ROWS_MAX) -> None:
+        """Applies the world's batches to whatever the schema holds, as topics that begin anew bring them."""
         applier = Applier(self._connection, self._installation, NO_LIMIT, parked_rows_max=parked_rows_max)
         applier.claim(range(PARTITIONS))
         offsets: Counter[int] = Counter()
@@ -44,7 +49,6 @@ class SinkTwin:
             taken = applier.apply(records).taken if records else 0
             assert taken == len(records)
         applier.apply_ready()
-        return read_tables(self._connection, self._schema)
 
 
 class HandlerTwin:

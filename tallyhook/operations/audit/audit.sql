@@ -94,8 +94,55 @@ SELECT pg_deposit_id, claim_id, observed_deposit_version, cause, amount_minor, s
        action_required_snapshot, expected_response_at, raw_flag::text
   FROM {schema}.pg_deposit_overpayment_flags ORDER BY pg_deposit_id COLLATE "C", claim_id COLLATE "C";
 
+-- withdrawals: every withdrawal's row, marks as present or absent.
+SELECT pg_withdrawal_id, pg_version, status, amount_total_minor, fee_total_minor, total_locked_minor, max_splits,
+       filled_minor, remaining_minor, refunded_minor, fee_recognized_minor, settled_splits, our_ref,
+       replacement_withdrawal_id, closed_at IS NOT NULL, close_enqueued_at IS NOT NULL,
+       refund_enqueued_at IS NOT NULL, user_lock_released_at IS NOT NULL
+  FROM {schema}.pg_withdrawals ORDER BY pg_withdrawal_id COLLATE "C";
+
+-- fills: every chunk by its withdrawal.
+SELECT pg_withdrawal_id, leg_ref, sequence, amount_minor, fee_recognized_minor, settled_at, auto_confirm_at,
+       balance_transaction_id, reversed_at
+  FROM {schema}.pg_withdrawal_fills ORDER BY pg_withdrawal_id COLLATE "C", leg_ref COLLATE "C";
+
+-- reversals: every reversal of a chunk by its withdrawal.
+SELECT pg_withdrawal_id, leg_ref, reason_code, reverses_balance_transaction_id, reversal_balance_transaction_id,
+       reversed_at, replacement_withdrawal_id, amount_minor, status_snapshot, effect_enqueued_at IS NOT NULL
+  FROM {schema}.pg_withdrawal_fill_reversals ORDER BY pg_withdrawal_id COLLATE "C", leg_ref COLLATE "C";
+
+-- transactions: every balance transaction.
+SELECT btxn_id, type, direction, amount_minor, bucket_from, bucket_to, source_id, created_at, merchant_id,
+       balance_after::text
+  FROM {schema}.pg_balance_txns ORDER BY btxn_id COLLATE "C";
+
+-- imported: what was taken over from the handler before, by the object that it belongs to; an opening balance stands by
+-- itself, as its entry does.
+SELECT object_id, kind, row_id, source, imported::text
+  FROM (SELECT CASE WHEN kind IN ('overpayment_flag', 'fill', 'reversal') THEN owner_id
+                    WHEN kind = 'balance' THEN 'import:' || object_id || ':opening'
+                    ELSE object_id END AS object_id,
+               kind, object_id AS row_id, source, imported
+          FROM {schema}.imported_objects) AS i
+ ORDER BY object_id COLLATE "C", kind, row_id COLLATE "C";
+
+-- shared_transactions: balance transactions that the reversals of two chunks name.
+SELECT transaction_id, min(leg_ref), max(leg_ref)
+  FROM (SELECT leg_ref, reverses_balance_transaction_id AS transaction_id FROM {schema}.pg_withdrawal_fill_reversals
+        UNION ALL
+        SELECT leg_ref, reversal_balance_transaction_id FROM {schema}.pg_withdrawal_fill_reversals) AS named
+ GROUP BY transaction_id HAVING count(*) > 1 ORDER BY transaction_id;
+
+-- contradictions: chunks and reversals of one leg that do not fit together.
+SELECT leg_ref, f.pg_withdrawal_id, r.pg_withdrawal_id
+  FROM {schema}.pg_withdrawal_fills f JOIN {schema}.pg_withdrawal_fill_reversals r USING (leg_ref)
+ WHERE f.pg_withdrawal_id <> r.pg_withdrawal_id OR f.amount_minor <> r.amount_minor
+    OR f.balance_transaction_id <> r.reverses_balance_transaction_id
+ ORDER BY leg_ref;
+
 -- outbox: every row by its object, in order.
-SELECT aggregateid, partition, seq, type, topic, payload::text, dedupe_key, causation_id, version, created_at
+SELECT aggregateid, partition, seq, aggregatetype, type, topic, payload::text, dedupe_key, causation_id, version,
+       created_at
   FROM {schema}.pg_outbox ORDER BY aggregateid COLLATE "C", partition, seq;
 
 -- balances: users whose balance is not the sum of their entries.
@@ -147,3 +194,9 @@ SELECT o.topic, o.aggregateid, o.payload::text, o.dedupe_key, o.causation_id, o.
 
 -- sent_rows: every row, in order of the numbers.
 SELECT partition, seq, topic, dedupe_key, aggregateid FROM {schema}.pg_outbox ORDER BY partition, seq;
+
+-- accepted_losses: records that were gone before they were applied and that somebody gave up, newest first.
+SELECT topic, partition, from_offset, to_offset, actor, reason
+  FROM {schema}.accepted_losses
+ WHERE to_offset > from_offset
+ ORDER BY accepted_at DESC, topic, partition;

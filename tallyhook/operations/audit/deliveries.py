@@ -12,6 +12,7 @@ from schemas.topics import TopicNames
 from tallyhook.kafka import headers_of
 from tallyhook.operations.audit import topic_ranges
 from tallyhook.operations.audit.findings import Check
+from tallyhook.operations.audit.given_up import name_losses
 from tallyhook.operations.audit.marks import Marks, patience_seconds
 from tallyhook.operations.audit.numbers import Kept
 from tallyhook.operations.audit.offset_bits import OffsetBits
@@ -73,6 +74,7 @@ class DeliveryAudit:
 
     def run(self, tell: Tell) -> None:
         """Reads both topics, then compares."""
+        name_losses(self.snapshot, self.deliveries)
         kafka = self.settings.kafka
         for messages in topic_ranges.read(
             kafka, self._names.state_changes, self._changes, patience_seconds=self._patience_seconds
@@ -114,7 +116,8 @@ class DeliveryAudit:
         elif next_offset < held.start:
             self.deliveries.fail(
                 f"{topic} partition {number} begins at {held.start}, but the sink has applied it up to {next_offset}"
-                f" only: records {next_offset} to {held.start - 1} were cut before they were applied",
+                f" only: records {next_offset} to {held.start - 1} were cut before they were applied. Restore them, or"
+                " give them up with `tallyhook sink accept-loss`",
                 **where,
             )
 

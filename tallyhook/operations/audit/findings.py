@@ -14,6 +14,8 @@ CheckName = Literal[
     "outbox_numbers",
     "aggregates",
     "flags",
+    "chunks",
+    "transactions",
     "verdicts",
     "ledger",
     "outbox",
@@ -49,15 +51,25 @@ MEANINGS: dict[CheckName, Meaning] = {
         "P1 no loss: an effect was deleted, or the relay will stop at the gap",
     ),
     "aggregates": Meaning(
-        "Every deposit's row has the values of the highest version applied, and the marks of its credit and debit.",
+        "Every deposit's and every withdrawal's row has the values of the highest version applied, and the marks of"
+        " what was done once.",
         "P3 no regression: an order would be shown or treated in an older state",
     ),
     "flags": Meaning(
         "Every overpayment flag of an applied event is kept as it was first seen.",
         "P4 facts survive: a customer's claim would be lost or changed",
     ),
+    "chunks": Meaning(
+        "Every chunk of a withdrawal and every reversal of one that an applied event carried is kept as it was first"
+        " seen, and no others are.",
+        "P4 facts survive: a user's payout would be shown wrongly, or a recalled one not compensated",
+    ),
+    "transactions": Meaning(
+        "Every balance transaction of an applied event is kept as it was first seen, and no others are.",
+        "P4 facts survive: the books would not agree with the gateway's",
+    ),
     "verdicts": Meaning(
-        "Every applied event has the verdict and the reason that its version and its deposit's life give it.",
+        "Every applied event has the verdict and the reason that its version and its object's life give it.",
         "P7 explainable: support would tell another story than what happened",
     ),
     "ledger": Meaning(
@@ -67,7 +79,7 @@ MEANINGS: dict[CheckName, Meaning] = {
     ),
     "outbox": Meaning(
         "The outbox has each effect that the events give, once, in order, and nothing else.",
-        "P2 no double: goods released or a credit announced twice, or never",
+        "P2 no double: goods released, a withdrawal refunded or a credit announced twice, or never",
     ),
     "effects": Meaning(
         "Every outbox row that counts as sent is in its topic once, with its key, payload and version, and every"
@@ -124,6 +136,21 @@ class Checks(dict[CheckName, Check]):
 
     def __init__(self) -> None:
         super().__init__((name, Check(name)) for name in CHECKS)
+
+    @property
+    def found(self) -> int:
+        """How many counterexamples there are in all."""
+        return sum(check.found for check in self.values())
+
+    def add(self, others: "Checks") -> None:
+        """Takes over what other checks found."""
+        for name, other in others.items():
+            check = self[name]
+            check.looked_at += other.looked_at
+            check.found += other.found
+            check.examples += other.examples[: EXAMPLES_MAX - len(check.examples)]
+            for what, how_many in other.left_out.items():
+                check.leave_out(what, how_many)
 
 
 @dataclass(frozen=True, slots=True)

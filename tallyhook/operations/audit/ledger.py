@@ -12,7 +12,7 @@ def check_balances(snapshot: Snapshot, check: Check) -> None:
             f"user {user_id} has a balance of {balance}, and entries that sum up to {total}", user_id=str(user_id)
         )
     check.leave_out(
-        "users whose balances step by step are not followed: entries of theirs are no longer in the outbox",
+        "users whose balances step by step are not followed: entries of theirs are not in the outbox (any more)",
         int(snapshot.rows("unannounced")[0][0]),
     )
     for user_id, balance, step in snapshot.walk("steps"):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tallyhook.operations.audit import marks as noting
 from tallyhook.operations.audit import snapshot as snapshots
 from tallyhook.operations.audit.compare import compare
+from tallyhook.operations.audit.compare_withdrawals import check_crossings
 from tallyhook.operations.audit.deliveries import DeliveryAudit
 from tallyhook.operations.audit.effects import EffectAudit
 from tallyhook.operations.audit.findings import AuditReport, Checks
@@ -39,6 +40,7 @@ def examine(settings: Settings, marks: Marks, snapshot: Snapshot, progress: Prog
     deliveries = DeliveryAudit(settings, marks, snapshot, checks["events"], checks["deliveries"], kept)
     deliveries.run(lambda done: progress("events and deliveries", done, deliveries.total))
     _compare_objects(snapshot, kept, checks, progress)
+    check_crossings(snapshot, checks["chunks"])
     check_balances(snapshot, checks["ledger"])
     effects = EffectAudit(settings, marks, snapshot, kept, checks["effects"])
     effects.run(lambda done: progress("effects", done, effects.total))

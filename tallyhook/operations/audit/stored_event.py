@@ -11,6 +11,8 @@ from typing import Any
 Json = dict[str, Any]
 
 DEPOSIT = "deposit_order"
+WITHDRAWAL = "withdrawal_order"
+TRANSACTION = "balance_transaction"
 AMOUNTS = (
     "ordered_amount_minor",
     "transferred_amount_minor",
@@ -48,7 +50,7 @@ class InboxEvent:
 
 
 def read(event: InboxEvent, object_id: str) -> Json:
-    """`data.object` of an event; numbers with a point or an exponent are decimals.
+    """An event whose `data.object` is an object; numbers with a point or an exponent are decimals.
 
     Raises Unreadable, also where the bytes are another event's than their row says.
     """
@@ -62,8 +64,8 @@ def read(event: InboxEvent, object_id: str) -> Json:
         raise Unreadable("it lacks id, data.object.id or data.object.object") from failure
     if named != (event.event_id, object_id, event.kind):
         raise Unreadable(f"its row says {(event.event_id, object_id, event.kind)}, its bytes {named}")
-    found: Json = o
-    return found
+    event_body: Json = body
+    return event_body
 
 
 def check_deposit(o: Json) -> None:

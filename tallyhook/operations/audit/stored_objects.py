@@ -1,4 +1,4 @@
-"""Everything that the database has of an object, object by object: five sorted walks, merged.
+"""Everything that the database has of an object, object by object: sorted walks over the tables, merged.
 
 In memory: the rows of one object and the rows that were fetched ahead.
 """
@@ -10,11 +10,20 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from tallyhook.operations.audit.recompute import Entry
+from tallyhook.operations.audit.expected import Entry
+from tallyhook.operations.audit.imported import Imported
 from tallyhook.operations.audit.snapshot import Snapshot
-from tallyhook.operations.audit.stored_event import InboxEvent
+from tallyhook.operations.audit.stored_event import DEPOSIT, TRANSACTION, WITHDRAWAL, InboxEvent, parse_json
+from tallyhook.operations.audit.transactions import Transaction
+from tallyhook.operations.audit.withdrawal_events import Fill, Tombstone
+from tallyhook.operations.audit.withdrawals import COLUMNS
+from tallyhook.operations.audit.withdrawals import Row as WithdrawalRow
 
 Row = tuple[Any, ...]
+WALKS = (
+    *("inbox", "deposits", "entries", "flags", "withdrawals", "fills", "reversals", "transactions"),
+    *("outbox", "imported"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,7 @@ class OutboxRow:
 
     partition: int
     seq: int
+    aggregate_type: str
     type: str
     topic: str
     payload: str
@@ -81,18 +91,40 @@ class StoredObject:
     deposit: DepositRow | None = None
     entries: dict[str, Entry] = field(default_factory=dict)
     flags: dict[str, FlagRow] = field(default_factory=dict)
+    withdrawal: WithdrawalRow | None = None
+    fills: dict[str, Fill] = field(default_factory=dict)
+    tombstones: dict[str, Tombstone] = field(default_factory=dict)
+    transaction: Transaction | None = None
     outbox: list[OutboxRow] = field(default_factory=list)
+    imported: Imported | None = None
 
     @property
     def partition(self) -> int | None:
         """Where its events lie; None when there are none."""
         return self.events[0].partition if self.events else None
 
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of objects of which an event, a row or an imported row has its id; hardly ever more than one."""
+        found = {event.kind for event in self.events}
+        if self.deposit is not None or self.entries or self.flags:
+            found.add(DEPOSIT)
+        if self.withdrawal is not None or self.fills or self.tombstones:
+            found.add(WITHDRAWAL)
+        if self.transaction is not None:
+            found.add(TRANSACTION)
+        if self.imported is not None:
+            found |= self.imported.kinds
+        return found
+
+    def of_kind(self, kind: str) -> list[InboxEvent]:
+        """Its events of one kind, in the order of arrival."""
+        return [event for event in self.events if event.kind == kind]
+
 
 def stored_objects(snapshot: Snapshot) -> Iterator[StoredObject]:
     """Every object that any of the tables knows, in the order of their ids' bytes."""
-    names = ("inbox", "deposits", "entries", "flags", "outbox")
-    walks = {name: groupby(snapshot.walk(name), key=itemgetter(0)) for name in names}
+    walks = {name: groupby(snapshot.walk(name), key=itemgetter(0)) for name in WALKS}
     heads = {name: next(walk, None) for name, walk in walks.items()}
     while True:
         waiting = {name: head for name, head in heads.items() if head is not None}
@@ -119,5 +151,23 @@ def _add(made: StoredObject, name: str, rows: Iterator[Row]) -> None:
                 made.entries[row[0]] = Entry(*row)
             case "flags":
                 made.flags[row[0]] = FlagRow(*row)
-            case _:
+            case "outbox":
                 made.outbox.append(OutboxRow(*row))
+            case _:
+                _add_more(made, name, row)
+
+
+def _add_more(made: StoredObject, name: str, row: list[Any]) -> None:
+    match name:
+        case "withdrawals":
+            made.withdrawal = dict(zip(COLUMNS, row, strict=True))
+        case "fills":
+            made.fills[row[0]] = Fill(*row)
+        case "reversals":
+            made.tombstones[row[0]] = Tombstone(*row)
+        case "transactions":
+            row[-1] = parse_json(row[-1])
+            made.transaction = Transaction(*row)
+        case _:
+            made.imported = made.imported or Imported()
+            made.imported.add(*row)

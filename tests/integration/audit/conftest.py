@@ -29,18 +29,14 @@ from tallyhook.operations.audit.snapshot import Snapshot
 from tallyhook.postgres import Connection, connect
 from tallyhook.settings import (
     DatabaseSettings,
-    IngressSettings,
     Installation,
     KafkaSettings,
-    ProcessSettings,
-    RelaySettings,
     Settings,
-    SinkSettings,
-    StreamSettings,
 )
 from tests.chaos.deposits import World, make_world
 from tests.chaos.gateway import Gateway
 from tests.integration.audit.events import Posted, odd_events
+from tests.integration.audit.objects import settings_of
 from tests.running import RunningPipeline, await_true
 
 SETTLE_SECONDS = 60
@@ -198,15 +194,10 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     """The pipeline of this module after traffic of every sort: parked, redelivered, late, quarantined, dead."""
     with RunningPipeline(tmp_path_factory.mktemp("audit") / "state") as pipeline:
         ready = pipeline.ready
-        settings = Settings(
-            installation=Installation(),
-            kafka=KafkaSettings(bootstrap=ready["kafka_bootstrap"]),
-            database=DatabaseSettings(url=SecretStr(ready["database_url"])),
-            process=ProcessSettings(),
-            ingress=IngressSettings(),
-            stream=StreamSettings(),
-            sink=SinkSettings(),
-            relay=RelaySettings(),
+        settings = settings_of(
+            Installation(),
+            KafkaSettings(bootstrap=ready["kafka_bootstrap"]),
+            DatabaseSettings(url=SecretStr(ready["database_url"])),
         )
         with connect(settings.database, "test") as connection:
             _set_schema(connection, settings)

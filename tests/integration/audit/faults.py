@@ -13,6 +13,10 @@ LATE_EVENT = (
 DEPOSIT = "SELECT pg_deposit_id FROM pg_deposits WHERE pg_version > 2 ORDER BY pg_deposit_id LIMIT 1"
 USER = "SELECT user_id FROM pg_user_balances ORDER BY user_id LIMIT 1"
 EFFECT = "SELECT dedupe_key FROM pg_outbox WHERE topic = 'fail_order' AND seq > 0 ORDER BY partition, seq LIMIT 1"
+WITHDRAWAL = "SELECT 'wdr_odd'"
+CLOSE = "SELECT 'withdrawal:wdr_odd:close_withdrawal'"
+REFUND = "SELECT 'withdrawal:wdr_half:refund_unfilled'"
+COMPENSATION = "SELECT 'withdrawal-fill:leg_3:reverse:compensate_reversed_fill'"
 DEBIT = "SELECT entry_key FROM pg_user_balance_entries WHERE amount_minor < 0 ORDER BY entry_key LIMIT 1"
 CREDIT = "SELECT entry_key FROM pg_user_balance_entries WHERE amount_minor > 0 ORDER BY entry_key LIMIT 1"
 REDELIVERY = "SELECT event_id FROM redeliveries ORDER BY event_id LIMIT 1"
@@ -146,6 +150,97 @@ FAULTS: dict[str, Fault] = {
     "a second credit": _fault(CREDIT, CREDIT_AGAIN, PAY_AGAIN, red=("ledger",)),
     "a balance that was announced wrongly": _fault(CREDIT, ANNOUNCE_OTHERWISE, red=("effects", "ledger")),
     "a doubled effect": _fault(EFFECT, EFFECT_AGAIN, NUMBER_IT, red=("outbox",)),
+    "a changed total of a withdrawal": _fault(
+        WITHDRAWAL,
+        "UPDATE pg_withdrawals SET filled_minor = filled_minor - 1 WHERE pg_withdrawal_id = %(it)s",
+        red=("aggregates",),
+    ),
+    "a member that is set once and is gone": _fault(
+        WITHDRAWAL, "UPDATE pg_withdrawals SET our_ref = NULL WHERE pg_withdrawal_id = %(it)s", red=("aggregates",)
+    ),
+    "a withdrawal without a row": _fault(
+        WITHDRAWAL, "DELETE FROM pg_withdrawals WHERE pg_withdrawal_id = %(it)s", red=("aggregates",)
+    ),
+    "a withdrawal that is closed and must not be": _fault(
+        "SELECT 'wdr_half'",
+        "UPDATE pg_withdrawals SET closed_at = now() WHERE pg_withdrawal_id = %(it)s",
+        red=("aggregates",),
+    ),
+    "a withdrawal that is open and must not be": _fault(
+        WITHDRAWAL, "UPDATE pg_withdrawals SET closed_at = NULL WHERE pg_withdrawal_id = %(it)s", red=("aggregates",)
+    ),
+    "a withdrawal that counts as never closed": _fault(
+        WITHDRAWAL,
+        "UPDATE pg_withdrawals SET close_enqueued_at = NULL WHERE pg_withdrawal_id = %(it)s",
+        red=("aggregates",),
+    ),
+    "a withdrawal that is closed twice": _fault(CLOSE, EFFECT_AGAIN, NUMBER_IT, red=("outbox",)),
+    "a withdrawal that is never closed": _fault(
+        CLOSE, "DELETE FROM pg_outbox WHERE dedupe_key = %(it)s", red=("outbox", "outbox_numbers", "effects")
+    ),
+    "a missing chunk": _fault(
+        "SELECT 'leg_1'", "DELETE FROM pg_withdrawal_fills WHERE leg_ref = %(it)s", red=("chunks",)
+    ),
+    "a chunk of another withdrawal": _fault(
+        "SELECT 'leg_1'",
+        "UPDATE pg_withdrawal_fills SET pg_withdrawal_id = 'wdr_no' WHERE leg_ref = %(it)s",
+        red=("chunks",),
+    ),
+    "a chunk that nobody sent": _fault(
+        "SELECT 'leg_nobody'",
+        "INSERT INTO pg_withdrawal_fills (leg_ref, pg_withdrawal_id, amount_minor) VALUES (%(it)s, 'wdr_odd', 7)",
+        red=("chunks",),
+    ),
+    "a chunk that is not marked as taken back": _fault(
+        "SELECT 'leg_2'", "UPDATE pg_withdrawal_fills SET reversed_at = NULL WHERE leg_ref = %(it)s", red=("chunks",)
+    ),
+    "a missing reversal": _fault(
+        "SELECT 'leg_3'", "DELETE FROM pg_withdrawal_fill_reversals WHERE leg_ref = %(it)s", red=("chunks",)
+    ),
+    "a transaction of two reversals": _fault(
+        "SELECT 'leg_3'",
+        "UPDATE pg_withdrawal_fill_reversals SET reversal_balance_transaction_id = 'btx_leg_2' WHERE leg_ref = %(it)s",
+        red=("chunks",),
+    ),
+    "a missing compensation": _fault(
+        COMPENSATION, "DELETE FROM pg_outbox WHERE dedupe_key = %(it)s", red=("outbox", "outbox_numbers", "effects")
+    ),
+    "another amount in a refund": _fault(
+        REFUND,
+        "UPDATE pg_outbox SET payload = jsonb_set(payload, ARRAY['release_minor'], '30000') WHERE dedupe_key = %(it)s",
+        red=("outbox", "effects"),
+    ),
+    "a changed balance transaction": _fault(
+        "SELECT 'btx_move'",
+        "UPDATE pg_balance_txns SET amount_minor = amount_minor + 1 WHERE btxn_id = %(it)s",
+        red=("transactions",),
+    ),
+    "another balance after it": _fault(
+        "SELECT 'btx_move'",
+        "UPDATE pg_balance_txns SET balance_after = NULL WHERE btxn_id = %(it)s",
+        red=("transactions",),
+    ),
+    "a missing balance transaction": _fault(
+        "SELECT 'btx_other'", "DELETE FROM pg_balance_txns WHERE btxn_id = %(it)s", red=("transactions",)
+    ),
+    "a balance transaction that nobody sent": _fault(
+        "SELECT 'btx_nobody'",
+        "INSERT INTO pg_balance_txns (btxn_id, type, direction, amount_minor, created_at)"
+        " VALUES (%(it)s, 'fee', 'debit', 7, now())",
+        red=("transactions",),
+    ),
+    "another reason": _fault(
+        "SELECT 'evt_w8'", "UPDATE pg_webhook_inbox SET reason = NULL WHERE event_id = %(it)s", red=("verdicts",)
+    ),
+    "another reason of a movement": _fault(
+        "SELECT 'evt_move_2'", "UPDATE pg_webhook_inbox SET reason = NULL WHERE event_id = %(it)s", red=("verdicts",)
+    ),
+    "an event that has not waited": _fault(
+        "SELECT 'evt_w_wait'",
+        "UPDATE pg_webhook_inbox SET processed_at = now(), parked_reason = NULL, verdict = 'advanced'"
+        " WHERE event_id = %(it)s",
+        red=("verdicts",),
+    ),
 }
 
 _PRUNE_INBOX = (

@@ -6,28 +6,8 @@ Written apart from the sink on purpose: where the two differ one is wrong, and m
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tallyhook.operations.audit.stored_event import DEPOSIT, InboxEvent, Json, Unreadable, check_deposit, read
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A line of a user's balance (satang: credit above zero, debit below)."""
-
-    key: str
-    user_id: str
-    amount_minor: int
-    event_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedEffect:
-    """An outbox row that must be there; a balance entry's payload lacks `balance_after_minor`."""
-
-    topic: str
-    payload: Json
-    dedupe_key: str
-    version: int
-    cause: InboxEvent
+from tallyhook.operations.audit.expected import Entry, ExpectedEffect, Judgement, Outcome
+from tallyhook.operations.audit.stored_event import InboxEvent, Json, Unreadable, check_deposit, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +18,6 @@ class SeenFlag:
     flag: Json
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the event's verdict and reason must be."""
-
-    event: InboxEvent
-    verdict: str
-    reason: str | None
-
-
 @dataclass(slots=True)
 class Deposit:
     """A deposit's life so far.
@@ -54,7 +25,8 @@ class Deposit:
     Args:
         order_id, user_id: to whom it belongs.
         earlier_pruned: older events may be missing, so that the version before the first kept one is not known.
-        credit, reversed: what a pruned event did; None and false when nothing was pruned.
+        credit, reversed: what a pruned event or the handler before did; None and false when nothing was.
+        version, snapshot: what was imported, to begin with.
     """
 
     id: str
@@ -67,10 +39,8 @@ class Deposit:
     snapshot: Json | None = None
     highest_seen: int = -1
     entries: list[Entry] = field(default_factory=list)
-    effects: list[ExpectedEffect] = field(default_factory=list)
     flags: dict[str, SeenFlag] = field(default_factory=dict)
-    judgements: list[Judgement] = field(default_factory=list)
-    unreadable: list[tuple[InboxEvent, str]] = field(default_factory=list)
+    outcome: Outcome = field(default_factory=Outcome)
 
     def apply_all(self, events: Iterable[InboxEvent]) -> None:
         """Applies events in the order of their arrival; parked ones are not applied yet."""
@@ -80,14 +50,10 @@ class Deposit:
             try:
                 self._apply(event)
             except Unreadable as failure:
-                self.unreadable.append((event, str(failure)))
+                self.outcome.unreadable.append((event, str(failure)))
 
     def _apply(self, event: InboxEvent) -> None:
-        o = read(event, self.id)
-        if event.kind != DEPOSIT:
-            verdict = "immutable" if event.version is None else "advanced"
-            self.judgements.append(Judgement(event, verdict, "no_handler"))
-            return
+        o: Json = read(event, self.id)["data"]["object"]
         check_deposit(o)
         if o["version"] != event.version:
             raise Unreadable(f"its row says version {event.version}, its bytes {o['version']}")
@@ -99,10 +65,10 @@ class Deposit:
         # Whether a pruned event was newer, only the row knew: the first event that advanced ends the doubt.
         doubtful = self.version is None and self.earlier_pruned and event.verdict == "late"
         if doubtful or (self.version is not None and version <= self.version):
-            self.judgements.append(Judgement(event, "late", "older_version"))
+            self.outcome.judgements.append(Judgement(event, "late", "older_version"))
             return
         self.version, self.snapshot = version, o
-        self.judgements.append(Judgement(event, "advanced", self._act(event, o)))
+        self.outcome.judgements.append(Judgement(event, "advanced", self._act(event, o)))
 
     def _act(self, event: InboxEvent, o: Json) -> str | None:
         """The effects of an event that advanced, and the reason when there are fewer than its status suggests."""
@@ -157,7 +123,9 @@ class Deposit:
             "pg_deposit_id": self.id,
             "our_order_id": self.order_id,
         }
-        self.effects.append(ExpectedEffect("balance_entry", payload, entry.key, self.version or 0, event))
+        self.outcome.effects.append(
+            ExpectedEffect("deposit", "balance_entry", payload, entry.key, self.version or 0, event)
+        )
         return entry
 
     def _show(self, event: InboxEvent, topic: str, **members: object) -> None:
@@ -165,7 +133,7 @@ class Deposit:
 
     def _effect(self, event: InboxEvent, topic: str, dedupe_key: str, members: Json) -> None:
         payload = {"order_id": self.order_id} | members
-        self.effects.append(ExpectedEffect(topic, payload, dedupe_key, self.version or 0, event))
+        self.outcome.effects.append(ExpectedEffect("deposit", topic, payload, dedupe_key, self.version or 0, event))
 
 
 def _display_th(texts: object) -> str | None:
