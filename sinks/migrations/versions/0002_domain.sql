@@ -147,3 +147,21 @@ CREATE TABLE {schema}.imported_objects (
   PRIMARY KEY (kind, object_id)
 );
 CREATE INDEX imported_objects_owner_idx ON {schema}.imported_objects (owner_id, kind);
+
+-- Records that were gone before they were applied, and who gave them up: the position went from from_offset to
+-- to_offset while the topic held low_offset to high_offset. epoch is that of the claim in which it moved.
+CREATE TABLE {schema}.accepted_losses (
+  topic       text NOT NULL,
+  topic_id    text NOT NULL,
+  partition   integer NOT NULL,
+  epoch       bigint NOT NULL,
+  from_offset bigint NOT NULL,
+  to_offset   bigint NOT NULL,
+  low_offset  bigint NOT NULL,
+  high_offset bigint NOT NULL,
+  accepted_at timestamptz NOT NULL DEFAULT now(),
+  actor       text NOT NULL,
+  reason      text NOT NULL,
+  PRIMARY KEY (topic, partition, epoch),
+  CONSTRAINT accepted_losses_range_ck CHECK (to_offset BETWEEN low_offset AND high_offset)
+);

@@ -9,6 +9,7 @@ from pydantic import SecretStr
 
 from tallyhook.settings import DatabaseSettings, Installation, KafkaSettings
 from tests.integration.operations.operated import Operated, operated
+from tests.integration.operations.sink_feed import SinkFeed
 from tests.integration.operations.tiny_gateway import TinyGateway, tiny_gateway
 
 
@@ -20,6 +21,15 @@ def quiet(
     made = operated(kafka_settings, database_settings, installation, tmp_path, with_topics=False)
     yield made
     made.close()
+
+
+@pytest.fixture
+def sink(quiet: Operated) -> Iterator[SinkFeed]:
+    """The owner of a partition of the test's own tables."""
+    made = SinkFeed(quiet)
+    made.claim()
+    yield made
+    made.release()
 
 
 @pytest.fixture(scope="package")

@@ -13,6 +13,7 @@ from sinks.migrations import upgrade
 from tallyhook.operations.cutover.importing import Counted, Different, Import, Unfinished
 from tallyhook.operations.cutover.mapping import Mapped
 from tallyhook.operations.cutover.old_database import old_database
+from tallyhook.operations.cutover.staging import Tell
 from tallyhook.postgres import Connection, connect
 from tallyhook.settings import DatabaseSettings, Installation
 from tests.reference.handler import Delivery, Handler
@@ -48,6 +49,10 @@ PARTIAL_FILLS_PAGE: Mapping[str, LiteralString] = {
     "pg_withdrawal_fills": """
       SELECT leg_ref, pg_withdrawal_id, sequence, amount_minor, fee_recognized_minor, settled_at,
              balance_transaction_id, auto_confirm_at, reversed_at FROM {handler}.pg_withdrawal_fills""",
+    "pg_withdrawal_fill_reversals": """
+      SELECT leg_ref, pg_withdrawal_id, reason_code, reverses_balance_transaction_id, reversal_balance_transaction_id,
+             reversed_at, replacement_withdrawal_id, amount_minor, effect_enqueued_at
+        FROM {handler}.pg_withdrawal_fill_reversals""",
     "pg_balance_txns": """
       SELECT btxn_id, type, direction, amount_minor, bucket_from, bucket_to, source_id, created_at
         FROM {handler}.pg_balance_txns""",
@@ -139,15 +144,16 @@ def take_over(
     *,
     mapped: Mapped | None = None,
     dry_run: bool = False,
+    tell: Tell | None = None,
 ) -> Taken:
-    """What `tallyhook import all` does."""
+    """What `tallyhook import all` does; `tell` is called after each transaction."""
     assert database.url is not None
     with connect(database, "import") as connection:
         work = Import(connection, installation, "old-handler", "mer_1")
         with old_database(database.url.get_secret_value(), schema, mapped or {}) as old:
             work.staging.add_all(old, _quiet)
         work.staging.check()
-        return Taken.of(work.run(_quiet, dry_run=dry_run))
+        return Taken.of(work.run(tell or _quiet, dry_run=dry_run))
 
 
 def effects(connection: Connection, schema: str, but: Sequence[str] = ("balance_entry",)) -> list[str]:

