@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from schemas.effects import EFFECTS
 
 DAY_MS = 86_400_000
+REPLAY_WINDOW_MS = 92 * 3_600_000
+"""So long the gateway repeats a delivery, and so long a stage may stand still before unread records go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,11 +18,13 @@ class TopicSpec:
         name: full name.
         cleanup: Kafka's cleanup.policy.
         retention_ms: retention.ms, -1 for ever (compacted topics).
+        least_retention_ms: below this, records may go before a stage has read them; 0 where no stage reads.
     """
 
     name: str
     cleanup: str
     retention_ms: int
+    least_retention_ms: int = 0
 
     @property
     def config(self) -> dict[str, str]:
@@ -70,11 +74,11 @@ class TopicNames:
 
     def specs(self) -> Iterator[TopicSpec]:
         """Every topic of an installation; all have the installation's partition count."""
-        yield TopicSpec(self.events, "delete", 7 * DAY_MS)
-        yield TopicSpec(self.state_changes, "delete", 7 * DAY_MS)
+        yield TopicSpec(self.events, "delete", 7 * DAY_MS, REPLAY_WINDOW_MS)
+        yield TopicSpec(self.state_changes, "delete", 7 * DAY_MS, REPLAY_WINDOW_MS)
         yield TopicSpec(self.deposit_correlations, "compact", -1)
         for effect in EFFECTS:
             yield TopicSpec(self.effect(effect), "delete", 14 * DAY_MS)
         yield TopicSpec(self.balance_entries, "delete", 14 * DAY_MS)
-        yield TopicSpec(self.dead_letters, "delete", 45 * DAY_MS)
+        yield TopicSpec(self.dead_letters, "delete", 45 * DAY_MS, REPLAY_WINDOW_MS)
         yield TopicSpec(self.relay_progress, "compact", -1)

@@ -104,7 +104,12 @@ def admin(kafka: KafkaSettings) -> AdminClient:
 
 
 def plain_reader(kafka: KafkaSettings, *, isolation: str = "read_committed", **options: Any) -> Consumer:
-    """A consumer outside of any group that never commits and never resets its position by itself."""
+    """A consumer outside of any group that never commits and never resets its position by itself.
+
+    Raises SettingsError for options that would make it jump over records without a word.
+    """
+    if (reset := options.get("auto.offset.reset", "error")) != "error":
+        raise SettingsError(f"auto.offset.reset={reset}: must be error, or a lost position is passed over in silence")
     return Consumer(
         client_config(kafka)
         | {

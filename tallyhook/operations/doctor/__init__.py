@@ -1,0 +1,1 @@
+"""Dangers of an installation: each with what it endangers and the command that repairs it."""

@@ -1,0 +1,1 @@
+"""What the doctor concludes from what it was told."""
