@@ -1,4 +1,4 @@
-"""`tallyhook stream`, `sink` and `relay`: one stage in the foreground, until SIGTERM."""
+"""`tallyhook stream` and `relay`: one stage in the foreground, until SIGTERM."""
 
 import typer
 
@@ -15,18 +15,6 @@ def stream() -> None:
     import streams.app
 
     raise typer.Exit(streams.app.run(load()))
-
-
-def sink() -> None:
-    """Apply state changes to PostgreSQL: rows, effects and the consumer's offset in one transaction.
-
-    Health pages: /livez, /readyz and /metrics on TALLYHOOK_SINK_HEALTH_PORT (9102).
-
-    Example: TALLYHOOK_KAFKA_BOOTSTRAP=broker:9092 TALLYHOOK_DATABASE_URL=postgresql://... tallyhook sink
-    """
-    import sinks.worker
-
-    raise typer.Exit(sinks.worker.run(load()))
 
 
 def relay() -> None:

@@ -123,8 +123,8 @@ class Shop:
             lines = answer.read().decode().splitlines()
         return sum(float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
-    def command(self, *arguments: str) -> Done:
-        """Runs `tallyhook` against the pipeline, as an operator does."""
+    def command(self, *arguments: str, **more: str) -> Done:
+        """Runs `tallyhook` against the pipeline, as an operator does; keyword arguments are further variables."""
         ready = self.pipeline.ready
         environment = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
         environment |= {
@@ -132,7 +132,7 @@ class Shop:
             "TALLYHOOK_DATABASE_URL": ready["database_url"],
             "TALLYHOOK_INGRESS_MERCHANT_ID": MERCHANT,
         }
-        return run(arguments, environment)
+        return run(arguments, environment | more)
 
     def close_what_is_open(self) -> None:
         """Discards every open row, so that the next case finds nothing set aside."""
