@@ -10,6 +10,7 @@ from ingress.refusals import Refused
 from ingress.request_reader import RequestReader
 from ingress.wire import CONTINUE, encode
 from tallyhook import logs
+from tallyhook.failpoints import reach
 
 _log = logs.logger(__name__)
 
@@ -147,6 +148,7 @@ class Connection(asyncio.Protocol):
             self._handler.left()
             self._task = None
         self._write(response, keep_alive, unread=False)
+        reach("ingress.answered")
         self._step()
 
     def _write(self, response: Response, keep_alive: bool, *, unread: bool) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from ingress.door import Door
 from ingress.endpoints import Endpoint
 from ingress.publisher import Publisher
-from ingress.topics import KnownTopics, check, record_overhead_bytes
+from ingress.topics import KnownTopics, check, record_overhead_bytes, refuse_losses
 from schemas.topics import TopicNames
 from tallyhook import logs
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
@@ -78,12 +78,16 @@ class KafkaWatch:
         warned = False
         while True:
             try:
-                return await self._check()
+                known = await self._check()
             except KafkaUnavailable as failure:
                 self._trouble = str(failure)
                 if not warned:
                     _log.warning("waiting for Kafka; every webhook is answered 503 meanwhile", reason=str(failure))
                     warned = True
+            else:
+                # Only before the first event: a door that closes under way keeps nothing that the topic would lose.
+                refuse_losses(known, self._settings.installation)
+                return known
             await asyncio.sleep(PROBE_EVERY_SECONDS / 4)
 
     def _open(self, known: KnownTopics) -> None:

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from ingress.records import Record
 from tallyhook import kafka
 from tallyhook.errors import KafkaUnavailable
+from tallyhook.failpoints import reach
 from tallyhook.settings import KafkaSettings
 
 _QUEUE_RETRY_SECONDS = 0.005
@@ -85,11 +86,13 @@ class Publisher:
 
         The record takes its place in the order when this is called, before anything is awaited.
         """
+        reach("ingress.before_publish")
         confirmed = self._loop.create_future()
         self._unconfirmed[confirmed] = self._loop.time()
         self._idle.clear()
         try:
             self._enqueue(record, confirmed)
+            reach("ingress.published")
             async with asyncio.timeout(self._delivery_timeout_seconds):
                 await confirmed
         except TimeoutError:
@@ -102,6 +105,7 @@ class Publisher:
             self._unconfirmed.pop(confirmed, None)
             if not self._unconfirmed:
                 self._idle.set()
+        reach("ingress.confirmed")
         self.last_confirmed_at = self._loop.time()
 
     async def wait_idle(self) -> None:

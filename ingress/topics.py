@@ -1,15 +1,13 @@
 """What the door must know of its topics before it may accept anything."""
 
-import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from ingress.schemes.signatures import MAX_PROOF_BYTES
 from schemas.topics import TopicNames
-from tallyhook import kafka
+from tallyhook import kafka, topic_rules
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
 from tallyhook.settings import Installation, KafkaSettings
 
@@ -31,10 +29,12 @@ class KnownTopics:
         test_events: whether the topic for `livemode: false` exists.
         record_limits_bytes: max.message.bytes of each topic that will hold the bodies, the stream's output too;
             empty when the cluster did not say.
+        configs: the configurations of the topics that the door writes to, as far as the cluster told them.
     """
 
     test_events: bool
     record_limits_bytes: Mapping[str, int]
+    configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     @property
     def record_limit_bytes(self) -> int:
@@ -71,17 +71,14 @@ def check(settings: KafkaSettings, installation: Installation, timeout_seconds: 
     test_names = TopicNames(installation.test_prefix)
     holding = (names.events, names.dead_letters, names.state_changes, test_names.events, test_names.state_changes)
     present = [name for name in holding if name in known]
-    return KnownTopics(test_names.events in known, _record_limits(client, present, timeout_seconds))
+    configs = topic_rules.configs(client, present, timeout_seconds)
+    limits = {name: int(told["max.message.bytes"]) for name, told in configs.items() if "max.message.bytes" in told}
+    return KnownTopics(test_names.events in known, limits, configs)
 
 
-def _record_limits(client: AdminClient, names: list[str], timeout_seconds: float) -> dict[str, int]:
-    """max.message.bytes by topic, without those that the cluster does not tell this client.
-
-    The caller keeps the client: its answers fail once it is gone.
-    """
-    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    found = {}
-    for resource, answer in client.describe_configs(resources, request_timeout=timeout_seconds).items():
-        with contextlib.suppress(KafkaException):
-            found[resource.name] = int(answer.result()["max.message.bytes"].value)
-    return found
+def refuse_losses(known: KnownTopics, installation: Installation) -> None:
+    """Raises TopicMismatch when a topic that the door writes to would lose what it promised to keep."""
+    names, test_names = TopicNames(installation.topic_prefix), TopicNames(installation.test_prefix)
+    written = [names.events, names.dead_letters] + ([test_names.events] if known.test_events else [])
+    specs = [spec for spec in (*names.specs(), *test_names.specs()) if spec.name in written]
+    topic_rules.refuse_faults(specs, known.configs)

@@ -11,6 +11,7 @@ from sinks.plan import Plan
 from sinks.quarantine import QuarantineWindow
 from sinks.records import Arrival, Source
 from sinks.transaction import BatchStatements
+from tallyhook.failpoints import reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,12 @@ class Attempt:
             seconds[step] += now - mark
             mark = now
 
+        reach("sink.taken")
         loaded = self._statements.begin_and_load(
             self._fence.topic, work.arrivals, work.objects, work.partitions, work.parked_rows, alone=work.alone
         )
         lap("load")
+        reach("sink.locked_and_loaded")
         self._fence.demand(loaded.positions, work.partitions)
         if work.arrivals and len(loaded.parked) >= work.parked_rows:
             self._statements.roll_back()
@@ -90,10 +93,12 @@ class Attempt:
             if overlay.window.exceeded or overlay.cut is not None:
                 break
         lap("decide")
+        reach("sink.decided")
         self._statements.write(self._fence.topic, overlay.plan)
         lap("write")
         self._statements.commit()
         lap("commit")
+        reach("sink.committed")
         self._fence.positions.update(overlay.plan.positions)
         self._window.adopt(overlay.window)
         return Done(overlay.plan, overlay.cut)

@@ -22,6 +22,7 @@ from sinks.records import Source, headers_of
 from sinks.status import Status
 from tallyhook import logs
 from tallyhook.errors import DatabaseUnavailable
+from tallyhook.failpoints import reach
 from tallyhook.kafka import client_config
 from tallyhook.postgres import Connection, Queries, connect
 from tallyhook.settings import Settings
@@ -94,6 +95,7 @@ class CorrelationConsumer:
                 if messages:
                     with self._status.asking_database(NAME):
                         insert(connection, self._queries, self._quarantine, messages)
+                    reach("sink.correlations_inserted")
                     consumer.commit(asynchronous=False)
                 self._status.trouble(NAME, "trouble", None)
         finally:

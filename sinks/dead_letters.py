@@ -14,6 +14,7 @@ from sinks.plan import Position, copies
 from sinks.quarantine import QuarantinedRow, safe_text
 from sinks.records import Source, headers_of
 from sinks.transaction import advance_parameters
+from tallyhook.failpoints import reach
 from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import Settings
 
@@ -61,6 +62,8 @@ class DeadLetters:
             advanced = self._connection.execute(self._batch["advance"], advance_parameters(topic, after)).rowcount
             if advanced != len(after):
                 raise CountDiffers("advance", len(after), advanced)
+            reach("sink.letters_written")
+        reach("sink.letters_committed")
         self.fence.positions.update(after)
 
     def between(self) -> None:

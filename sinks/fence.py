@@ -14,6 +14,8 @@ from tallyhook.errors import DatabaseUnavailable, FenceLost, PositionLost, Topic
 from tallyhook.postgres import Connection, Queries
 
 CLAIM_ATTEMPTS = 3
+STATE_CHANGES = "state-changes"
+"""What the command takes unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class Fence:
         ).fetchone()
         if row is None:
             raise FenceLost(f"partition {partition} of {self.topic} could not be claimed")
-        is_first, topic_id, epoch, next_offset, next_outbox_seq, next_arrival_seq = row
+        topic_id, epoch, next_offset, next_outbox_seq, next_arrival_seq = row
         if topic_id != self.topic_id:
             raise TopicMismatch(
                 f"topic {self.topic} was deleted and made anew (id {topic_id}, now {self.topic_id}): stored positions"
@@ -116,32 +118,26 @@ class Fence:
                 " `tallyhook topics apply`"
             )
         if held is not None and not held.low <= next_offset <= held.high:
-            raise PositionLost(self._lost(partition, next_offset, held, first=is_first))
+            raise PositionLost(self._lost(partition, next_offset, held))
         return Position(epoch, next_offset, next_outbox_seq, next_arrival_seq)
 
-    def _lost(self, partition: int, next_offset: int, held: TopicRange, *, first: bool) -> str:
+    def _lost(self, partition: int, next_offset: int, held: TopicRange) -> str:
         place = f"partition {partition} of {self.topic}"
         if next_offset > held.high:
             return (
                 f"{place} was applied up to {next_offset} and ends at {held.high}: the broker lost"
-                f" {next_offset - held.high} records. Restore the broker's data, or accept the end:"
-                f" {self._accept(partition, held.high, first=first)}"
+                f" {next_offset - held.high} records or more. Restore the broker's data, or go over all that is there"
+                f" once more, which counts once: {self._accept(partition, held.low)}"
             )
         lost = held.low - next_offset
         return (
             f"{place} was applied up to {next_offset} and begins at {held.low}: records {next_offset} to {held.low - 1}"
-            f" ({lost}) are gone. Note the time, accept the loss, then have the gateway send the events of that time"
-            f" again and look with `tallyhook audit`. To accept: {self._accept(partition, held.low, first=first)}"
+            f" ({lost}) are gone. Restore them, or give them up and fetch what is missing from the gateway:"
+            f" {self._accept(partition, held.low)}, then `tallyhook gaps` and `tallyhook backfill --gaps`"
         )
 
-    def _accept(self, partition: int, offset: int, *, first: bool) -> str:
+    def _accept(self, partition: int, offset: int) -> str:
         """What an operator does to accept a loss; the worker looks again by itself."""
-        if first:
-            return (
-                f"insert topic '{self.topic}', topic_id '{self.topic_id}', partition {partition},"
-                f" next_offset {offset} into {self._schema}.sink_offsets"
-            )
-        return (
-            f"set next_offset = {offset} in {self._schema}.sink_offsets where topic = '{self.topic}'"
-            f" and partition = {partition}"
-        )
+        name = self.topic.rpartition(".")[2]
+        option = "" if name == STATE_CHANGES else f" --topic {name}"
+        return f"`tallyhook sink accept-loss --partition {partition} --to-offset {offset}{option} --reason ...`"

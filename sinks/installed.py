@@ -5,19 +5,26 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
-from tallyhook import kafka
+from schemas.topics import TopicNames
+from tallyhook import kafka, topic_rules
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
 from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import Settings
 
 NEXT_STEP = "run `tallyhook topics apply`"
 
+_kept: set[str] = set()
+"""Ids of topics that this process found to keep their records: a sink that works does not stop over a retention that
+was lowered under it, for then more would be deleted unread. There are two of them.
+"""
+
 
 def check_topic(settings: Settings, connection: Connection, topic: str) -> str:
     """The broker's id of the topic.
 
     Raises:
-        TopicMismatch: it is missing, was never recorded, or differs from what `tallyhook topics apply` recorded.
+        TopicMismatch: it is missing, was never recorded, differs from what `tallyhook topics apply` recorded, or
+            at the process's start is configured to lose records.
         KafkaUnavailable: the broker does not answer.
     """
     queries = Queries("sinks", "sql/fence.sql", settings.installation.schema_name)
@@ -37,6 +44,10 @@ def check_topic(settings: Settings, connection: Connection, topic: str) -> str:
             f"topic {topic} was deleted and made anew (id {recorded_id}, now {topic_id}): stored positions name records"
             f" that are gone. Restore it, or install under a new prefix and schema and {NEXT_STEP}"
         )
+    if topic_id not in _kept:
+        specs = [spec for spec in TopicNames(settings.installation.topic_prefix).specs() if spec.name == topic]
+        topic_rules.check(settings.kafka, specs, settings.kafka.request_timeout_seconds)
+        _kept.add(topic_id)
     return topic_id
 
 

@@ -17,7 +17,7 @@ from sinks.fence import Fence, TopicRange
 from sinks.first_records import FirstRecords
 from sinks.installed import check_topic
 from sinks.membership import Membership
-from sinks.status import Status
+from sinks.status import STOPPED, Status
 from sinks.unapplied import Unapplied
 from tallyhook import kafka, logs
 from tallyhook.clock import Clock
@@ -30,6 +30,7 @@ from tallyhook.errors import (
     TallyhookError,
     TopicMismatch,
 )
+from tallyhook.failpoints import reach
 from tallyhook.postgres import Connection, connect
 from tallyhook.settings import Settings
 
@@ -123,7 +124,7 @@ class Loop:
                 except _OURS as failure:
                     self._start_over("database", failure, self._next_wait())
                 except _MENDED_BY_PEOPLE as failure:
-                    self._start_over("stopped", failure, MEND_SECONDS)
+                    self._start_over(STOPPED, failure, MEND_SECONDS)
         finally:
             self._leave()
             self._disconnect()
@@ -171,6 +172,7 @@ class Loop:
         )
         with self._status.asking_database(self._name):
             work.claim(partitions, {number: TopicRange(*ends) for number, ends in found.items()})
+        reach("sink.claimed")
         self._note_positions(work)
         positions = {number: work.fence.positions[number].next_offset for number in partitions}
         for number, offset in positions.items():
@@ -215,7 +217,7 @@ class Loop:
 
     def _well(self) -> None:
         self._failures = 0
-        for subject in ("start", "kafka", "database", "stopped"):
+        for subject in ("start", "kafka", "database", STOPPED):
             if self._status.trouble(self._name, subject, None) and subject != "start":
                 _log.info("going on", loop=self._name, after=subject)
 
@@ -263,7 +265,7 @@ class Loop:
 
     def _halt(self, failure: TallyhookError) -> None:
         """Stays a member and reads nothing until the process is started anew."""
-        if self._status.trouble(self._name, "stopped", str(failure)):
+        if self._status.trouble(self._name, STOPPED, str(failure)):
             _log.error("stopped: somebody must look at this", loop=self._name, reason=str(failure))
         if self._member is not None:
             self._member.hold()

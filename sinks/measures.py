@@ -1,6 +1,6 @@
 """What is measured of the sink: every number of it goes through here."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
@@ -69,6 +69,11 @@ class Measures:
         if self._behind:
             age = self._clock.now().timestamp() - max(self._taken_seconds, self._done_seconds)
         self._metrics.gauge("tallyhook_sink_lag_seconds").set(max(0.0, age))
+
+    def stopped(self, loops: Iterable[str], stopped: Collection[str]) -> None:
+        """Shows which loops wait for a person."""
+        for loop in loops:
+            self._metrics.gauge("tallyhook_sink_stopped", loop=loop).set(loop in stopped)
 
     def gaps(self, missing: float, oldest_seconds: float) -> None:
         """Shows how many numbers of the gateway's sequence are missing, over all merchants, and since when."""

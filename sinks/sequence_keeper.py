@@ -22,6 +22,7 @@ from sinks.status import Status
 from tallyhook import logs
 from tallyhook.clock import Clock
 from tallyhook.errors import DatabaseUnavailable, KafkaUnavailable, SchemaMismatch
+from tallyhook.failpoints import reach
 from tallyhook.postgres import Connection, Queries, connect
 from tallyhook.settings import Settings
 
@@ -138,10 +139,12 @@ class Turns:
                 self._leads = self._take_lease()
                 pages = [source.read() for source in self._sources] if self._leads else []
                 self._sequences.add(seen for page in pages for seen in page.seen)
+                reach("sink.sequence_written")
         except BaseException:
             for source in self._sources:
                 source.failed()
             raise
+        reach("sink.sequence_committed")
         for source in self._sources:
             if self._leads:
                 source.taken()

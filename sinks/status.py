@@ -13,6 +13,10 @@ DATABASE_SILENT_SECONDS = 900.0
 """A statement may wait long for a frozen database or a large lock; starting anew would not help it."""
 
 
+STOPPED = "stopped"
+"""The subject of reasons that only a person can mend."""
+
+
 class Status:
     """Reasons not to be ready, by loop and subject, and the loops' heartbeats. Every method is safe from any thread."""
 
@@ -47,6 +51,11 @@ class Status:
             if reason is not None:
                 self._reasons[(loop, subject)] = reason
             return before != reason
+
+    def stopped(self) -> frozenset[str]:
+        """Which loops wait for a person."""
+        with self._lock:
+            return frozenset(loop for loop, subject in self._reasons if subject == STOPPED)
 
     def not_ready(self) -> Sequence[str]:
         """Why the sink cannot do its work; empty when it can."""

@@ -15,6 +15,7 @@ from sinks.records import Arrival
 from sinks.rows import deposit_row, entry_row, flag_row
 from sinks.withdrawal_writing import Counted, WithdrawalWriting
 from tallyhook.clock import Clock
+from tallyhook.failpoints import reach
 from tallyhook.postgres import Connection, Queries
 
 _encode = msgspec.json.Encoder().encode
@@ -84,20 +85,31 @@ class BatchStatements:
         for row in counted:
             if row.cursor.rowcount != row.expected:
                 raise CountDiffers(row.name, row.expected, row.cursor.rowcount)
+        reach("sink.rows_written")
         if plan.inbox:
             self._copy("copy_inbox", copying.inbox(plan.inbox.values(), self._clock.now()))
+        reach("sink.inbox_written")
         self._write_entries(plan)
+        reach("sink.balances_written")
         if plan.outbox:
             self._copy("copy_outbox", copying.outbox(plan.outbox))
+        reach("sink.outbox_written")
         self._advance(topic, plan)
+        reach("sink.offset_advanced")
 
     def commit(self) -> None:
         """Commits; when the connection dies meanwhile, only the stored positions tell whether it happened."""
+        reach("sink.commit_sent", self._send_commit)
         self.connection.execute("COMMIT")
 
     def roll_back(self) -> None:
         """Gives up the transaction; raises psycopg.OperationalError when the connection is gone."""
         self.connection.execute("ROLLBACK")
+
+    def _send_commit(self) -> None:
+        """Sends it without waiting for the answer; only for a process that dies at this very place."""
+        self.connection.pgconn.send_query(b"COMMIT")
+        self.connection.pgconn.flush()
 
     def _write_aggregates(self, plan: Plan) -> list[Counted]:
         counted: list[Counted] = []
@@ -150,6 +162,7 @@ class BatchStatements:
     def _copy(self, name: str, data: bytes) -> None:
         with self.connection.cursor() as cursor, cursor.copy(self._queries[name]) as copy:
             copy.write(data)
+            reach("sink.copying")
 
 
 def advance_parameters(topic: str, positions: Mapping[int, Position]) -> dict[str, Any]:

@@ -82,13 +82,15 @@ class Sink:
             raise SettingsError("TALLYHOOK_DATABASE_URL is not set: give a libpq URI, or use `tallyhook up`")
         self.health.start()
         _log.info("started", health_port=self.health.port)
-        threads = [self._thread(name, target) for name, target in self._targets().items()]
+        targets = self._targets()
+        threads = [self._thread(name, target) for name, target in targets.items()]
         ended = threading.Event()
         try:
             for thread in threads:
                 thread.start()
             while not self.stop.wait(1.0):
                 self._measures.show_age()
+                self._measures.stopped(targets, self.status.stopped())
             threading.Thread(target=_last_resort, args=(ended,), name="last-resort", daemon=True).start()
             for thread in threads:
                 thread.join()

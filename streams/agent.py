@@ -7,6 +7,7 @@ from streams.plan import Plan, Planner, Record
 from streams.publisher import Publisher
 from streams.table import ObjectTable
 from tallyhook.clock import Clock
+from tallyhook.failpoints import reach
 from tallyhook.metrics import Metrics
 
 SECONDS_A_DAY = 86_400
@@ -45,10 +46,14 @@ class Guardian:
 
         day = int(self._clock.now().timestamp()) // SECONDS_A_DAY
         plan = self._planner.plan([event.message for event in events], recall, day)
-        await self._publisher.publish(plan.outputs)
+        reach("stream.judged")
+        await self._publisher.publish(plan.outputs, sent="stream.outputs_sent")
+        reach("stream.outputs_confirmed")
         changelog = self._table.changelog_records(plan.changes)
-        offsets = await self._publisher.publish(changelog)
+        offsets = await self._publisher.publish(changelog, sent="stream.changelog_sent")
+        reach("stream.changelog_confirmed")
         self._table.store(changelog, by_key, offsets)
+        reach("stream.table_written")
         self.batches += 1
         self._count(plan, len(events))
 

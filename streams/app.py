@@ -25,7 +25,7 @@ from streams.publisher import Publisher
 from streams.retention import STEP_SECONDS, Retention
 from streams.table import ROCKSDB_OPTIONS, TABLE, ObjectTable
 from streams.watchdog import Watchdog
-from tallyhook import logs
+from tallyhook import logs, topic_rules
 from tallyhook.clock import Clock, SystemClock
 from tallyhook.errors import KafkaUnavailable
 from tallyhook.health import HealthServer
@@ -176,7 +176,7 @@ def run(settings: Settings) -> int:
     names = TopicNames(installation.topic_prefix)
     positions = Positions(settings.kafka, names, installation.group_id("streams"), PROBE_TIMEOUT_SECONDS)
     try:
-        topic_id = _check(positions, installation.partitions)
+        topic_id = _check(positions, settings)
     except _StopRequested:
         return 0
     metrics = Metrics()
@@ -212,7 +212,7 @@ class _StopRequested(Exception):
     pass
 
 
-def _check(positions: Positions, partitions: int) -> str:
+def _check(positions: Positions, settings: Settings) -> str:
     """The id of the events topic, once topics and positions fit."""
 
     def stop(*_: object) -> None:
@@ -221,9 +221,12 @@ def _check(positions: Positions, partitions: int) -> str:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     deadline = time.monotonic() + FIRST_ANSWER_SECONDS
+    partitions, names = settings.installation.partitions, TopicNames(settings.installation.topic_prefix)
+    kept = [spec for spec in names.specs() if spec.name in (names.events, names.state_changes, names.dead_letters)]
     while True:
         try:
             topic_id = positions.check_topics(partitions)
+            topic_rules.check(settings.kafka, kept, PROBE_TIMEOUT_SECONDS)
             found = positions.read(range(partitions))
             positions.check(found, topic_id)
         except KafkaUnavailable as failure:

@@ -6,6 +6,8 @@ from typing import Any, NoReturn, cast
 
 from faust.types import TP
 
+from tallyhook.failpoints import reach
+
 
 async def batches(
     stream: Any, *, most_events: int, most_bytes: int, idle_seconds: float, on_hole: Callable[[str], NoReturn]
@@ -53,6 +55,7 @@ async def batches(
             yield events
             for event in events:  # no await between: they are acked as one
                 event.ack()
+            reach("stream.acked")
         await asyncio.sleep(0)
 
 

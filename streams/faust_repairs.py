@@ -21,6 +21,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from streams import faust_headers
+from tallyhook.failpoints import reach
 from tallyhook.logs import logger
 
 PINNED_VERSIONS: Mapping[str, str] = {"faust-streaming": "0.15.3", "aiokafka": "0.14.0", "mode-streaming": "0.7.1"}
@@ -77,6 +78,7 @@ class NotingThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # Faus
             for tp, offset in offsets.items()
             if tp in owned
         }
+        reach("stream.before_commit")
         try:
             await self._ensure_consumer().commit(wanted)
         except CommitFailedError as failure:
@@ -87,6 +89,7 @@ class NotingThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # Faus
             log.error("commit failed", failure=repr(failure))  # noqa: TRY400  the crash logs the stack
             await self.crash(failure)
             return False
+        reach("stream.committed")
         return True
 
 

@@ -7,6 +7,7 @@ from typing import NoReturn
 from confluent_kafka import KafkaError, Message
 
 from streams.plan import Outgoing
+from tallyhook.failpoints import Failpoint, reach
 from tallyhook.kafka import PollThread, producer
 from tallyhook.settings import KafkaSettings
 
@@ -75,10 +76,13 @@ class Publisher:
         self._polling = PollThread(self._producer)
         self._polling.start()
 
-    async def publish(self, batch: Sequence[Outgoing]) -> dict[int, int]:
+    async def publish(self, batch: Sequence[Outgoing], sent: Failpoint | None = None) -> dict[int, int]:
         """Returns once every record is in all in-sync replicas: the highest offset by partition (of any topic).
 
         A record that is not confirmed within the delivery timeout ends the process.
+
+        Args:
+            sent: reached between the last record's sending and the first look for confirmations.
         """
         if not batch:
             return {}
@@ -87,6 +91,8 @@ class Publisher:
             while not self._enqueue(record, confirmations):  # noqa: ASYNC110  librdkafka tells nobody of room
                 # Room comes with the reports of what was sent before, at the latest when these time out.
                 await asyncio.sleep(QUEUE_FULL_PAUSE_SECONDS)
+        if sent is not None:
+            reach(sent)
         await confirmations.complete
         return confirmations.offsets
 

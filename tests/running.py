@@ -125,6 +125,19 @@ class RunningPipeline:
         except (OSError, urllib.error.HTTPError):
             return False
 
+    def not_ready(self) -> dict[str, str]:
+        """What each stage says of itself that is not ready, for a test that waited in vain."""
+        found = {}
+        for unit, url in self.ready["metrics_urls"].items():
+            try:
+                with urllib.request.urlopen(url.replace("/metrics", "/readyz"), timeout=2):
+                    continue
+            except urllib.error.HTTPError as refusal:
+                found[unit] = refusal.read(2000).decode(errors="replace")
+            except OSError as failure:
+                found[unit] = str(failure)
+        return found
+
     def _ready_or_dead(self) -> bool:
         assert self.process is not None
         return self.ready_file.exists() or self.process.poll() is not None

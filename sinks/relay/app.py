@@ -21,6 +21,7 @@ from tallyhook.errors import (
     TallyhookError,
     TopicMismatch,
 )
+from tallyhook.failpoints import reach
 from tallyhook.health import HealthServer
 from tallyhook.metrics import Metrics
 from tallyhook.postgres import Queries
@@ -89,9 +90,11 @@ def _relay(settings: Settings, partitions: list[int], status: Status, metrics: M
     try:
         patiently(status, _log, lambda: fix(settings, queries))
         lease.acquire()
+        reach("relay.lease_taken")
         active.set(1)
         publisher = Publisher(settings, installation.group_id(f"relay-{relay.shard}"), status)
         publisher.fence_others()
+        reach("relay.fenced_others")
         upkeep.start()
         Shard(settings, partitions, queries, publisher, status, metrics, SystemClock()).work()
     except HALTING as failure:

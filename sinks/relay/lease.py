@@ -13,6 +13,7 @@ from sinks.relay.database import answering, open_connection
 from sinks.relay.status import Status, patiently
 from tallyhook import logs
 from tallyhook.errors import DatabaseUnavailable, LeaseLost
+from tallyhook.failpoints import reach
 from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import DatabaseSettings
 
@@ -119,6 +120,7 @@ class Lease:
             except LeaseLost as failure:
                 self._status.fail(failure)
                 return
+            reach("relay.cursor_noted")
             away, renewed_at, noted = False, time.monotonic(), sent
 
     def _renew_once(self, sent: dict[str, list[int]]) -> None:

@@ -10,6 +10,7 @@ from sinks.relay.record import Record
 from sinks.relay.status import Status
 from tallyhook import kafka, logs
 from tallyhook.errors import KafkaUnavailable, ProducerBroken, TallyhookError
+from tallyhook.failpoints import reach
 from tallyhook.settings import Settings
 
 CALL_SECONDS = 1.0
@@ -29,6 +30,12 @@ QUEUE_KILOBYTES = 65_536
 
 MESSAGE_BYTES = 2 << 20
 """Largest record the client lets through: above every payload, so that the topic's own limit decides."""
+
+DYING_SECONDS = 5.0
+"""How long a process that ends itself for a test still waits for Kafka."""
+
+COMMIT_SENT_SECONDS = 0.001
+"""Enough to send the end of a transaction, too short for its confirmation."""
 
 _log = logs.logger(__name__)
 
@@ -82,6 +89,7 @@ class Publisher:
             self._client.begin_transaction()
         except KafkaException as failure:
             raise _broken(failure.args[0]) from failure
+        reach("relay.begun")
         try:
             yield self._publish
         except KafkaException as failure:
@@ -90,6 +98,9 @@ class Publisher:
         except BaseException:
             self._abort(None)
             raise
+        reach("relay.produced")
+        reach("relay.prepared", self._await_records)
+        reach("relay.commit_sent", self._send_commit)
         try:
             self._insist("committing", self._client.commit_transaction, self._give_up_seconds)
         except KafkaException as failure:
@@ -97,10 +108,20 @@ class Publisher:
                 raise _broken(failure.args[0]) from failure
             self._abort(failure.args[0])
             raise TransactionAborted(f"Kafka refused a transaction: {failure.args[0].str()}") from failure
+        reach("relay.committed")
 
     def serve(self) -> None:
         """Lets the client report what it met while there was nothing to send."""
         self._client.poll(0)
+
+    def _await_records(self) -> None:
+        """Until Kafka has every record of the open transaction; only for a process that dies before it commits."""
+        self._client.flush(DYING_SECONDS)
+
+    def _send_commit(self) -> None:
+        """Begins to commit what Kafka has; only for a process that dies before it knows the outcome."""
+        self._await_records()
+        self._client.commit_transaction(COMMIT_SENT_SECONDS)
 
     def _publish(self, record: Record) -> None:
         began = time.monotonic()

@@ -14,6 +14,7 @@ from sinks.relay.status import RETRY_SECONDS, Status, patiently
 from tallyhook import logs
 from tallyhook.clock import Clock
 from tallyhook.errors import DatabaseUnavailable, LeaseLost, OutboxGap, OutboxRewound, TopicMismatch
+from tallyhook.failpoints import reach
 from tallyhook.metrics import Metrics
 from tallyhook.postgres import Queries
 from tallyhook.settings import Settings
@@ -84,6 +85,7 @@ class Shard:
     def _settle(self, outbox: Outbox) -> None:
         topic = self._names.relay_progress
         found = progress.read(self._settings.kafka, topic, self._partitions, timeout_seconds=READ_SECONDS)
+        reach("relay.progress_read")
         if self._sent is not None and found != self._sent:
             raise LeaseLost(f"{topic} was written by somebody else: another relay has this shard, so the process ends")
         ids = outbox.row_ids({partition: position.seq for partition, position in found.items()})

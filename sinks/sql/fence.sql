@@ -5,7 +5,7 @@ SELECT set_config('lock_timeout', %s, false);
 INSERT INTO {schema}.sink_offsets AS s (topic, topic_id, partition, next_offset, epoch, owner_pid)
 VALUES (%(topic)s, %(topic_id)s, %(partition)s, 0, 1, pg_backend_pid())
 ON CONFLICT (topic, partition) DO UPDATE SET epoch = s.epoch + 1, owner_pid = pg_backend_pid()
-RETURNING xmax = 0 AS is_first, topic_id, epoch, next_offset, next_outbox_seq, next_arrival_seq;
+RETURNING topic_id, epoch, next_offset, next_outbox_seq, next_arrival_seq;
 
 -- find_epochs: how often each partition was claimed, without waiting for its owner.
 SELECT partition, epoch FROM {schema}.sink_offsets WHERE topic = %s AND partition = ANY(%s);

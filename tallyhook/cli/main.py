@@ -1,18 +1,22 @@
 """The command `tallyhook`: its groups, and how errors become exit codes."""
 
+import os
 import sys
 
 import typer
 
-from tallyhook import __version__
+from tallyhook import __version__, failpoints
 from tallyhook.cli import (
     audit,
     backfill,
     bench,
+    compare,
     demo,
+    doctor,
     explain,
     gaps,
     gateway,
+    import_,
     ingress,
     keys,
     migrate,
@@ -23,6 +27,7 @@ from tallyhook.cli import (
     send,
     settings,
     sign,
+    sink,
     stages,
     timeline,
     topics,
@@ -50,26 +55,31 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def root(
-    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    # Its callback does what the option says.
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),  # noqa: ARG001
 ) -> None:
     """Common options."""
+    failpoints.arm(os.environ)
 
 
 app.command("up")(up.up)
 app.command("demo")(demo.demo)
 app.command("ingress")(ingress.ingress)
 app.command("stream")(stages.stream)
-app.command("sink")(stages.sink)
+app.add_typer(sink.app, name="sink")
 app.command("relay")(stages.relay)
 app.command("migrate")(migrate.migrate)
 app.add_typer(topics.app, name="topics")
 app.command("settings")(settings.settings)
+app.command("doctor")(doctor.doctor)
 app.command("explain")(explain.explain)
 app.command("timeline")(timeline.timeline)
 app.command("audit")(audit.audit)
 app.add_typer(gaps.app, name="gaps")
 app.command("backfill")(backfill.backfill)
 app.command("reconcile")(reconcile.reconcile)
+app.command("import")(import_.import_)
+app.command("compare")(compare.compare)
 app.command("parked")(parked.parked)
 app.add_typer(quarantine.app, name="quarantine")
 app.command("redrive")(redrive.redrive)

@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from sinks import migrations
+from tallyhook import failpoints
 from tallyhook.errors import TallyhookError
 from tallyhook.gateway.signing import SigningKey
 from tallyhook.local.lock import StateDirLock
@@ -253,7 +254,8 @@ def _environment(settings: Settings, state_dir: Path) -> dict[str, str]:
     if keys is not None:
         ingress = ingress.model_copy(update={"public_keys_file": keys})
     foreign = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
-    return foreign | as_environment(replace(settings, stream=stream, ingress=ingress))
+    own = as_environment(replace(settings, stream=stream, ingress=ingress))
+    return foreign | failpoints.handed_on(os.environ) | own
 
 
 def _signing_key(folder: Path) -> SigningKey:

@@ -6,12 +6,24 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import Protocol
 
 from tallyhook.gateway.signing import SigningKey
-from tests.chaos.deposits import PostedEvent
 
 SENDERS = 12
 GIVE_UP_SECONDS = 240.0
+
+
+class Delivery(Protocol):
+    """What is posted: a body, under an id that may be repeated."""
+
+    @property
+    def id(self) -> str:
+        """The header webhook-id."""
+
+    @property
+    def body(self) -> bytes:
+        """The signed bytes."""
 
 
 class Gateway:
@@ -19,7 +31,8 @@ class Gateway:
 
     def __init__(self, netloc: str, key: SigningKey, rate_a_second: float) -> None:
         self._netloc, self._key, self._pause_seconds = netloc, key, 1 / rate_a_second
-        self._waiting: queue.Queue[PostedEvent | None] = queue.Queue(maxsize=SENDERS)
+        self._hurried = threading.Event()
+        self._waiting: queue.Queue[Delivery | None] = queue.Queue(maxsize=SENDERS)
         self._threads = [threading.Thread(target=self._send_all, daemon=True) for _ in range(SENDERS)]
         self._feeder: threading.Thread | None = None
         self.answers: Counter[int] = Counter()
@@ -27,12 +40,16 @@ class Gateway:
         self.sent = 0
         self._lock = threading.Lock()
 
-    def start(self, deliveries: Sequence[PostedEvent]) -> None:
+    def start(self, deliveries: Sequence[Delivery]) -> None:
         """Begins to post; returns at once."""
         for thread in self._threads:
             thread.start()
         self._feeder = threading.Thread(target=self._feed, args=(deliveries,), daemon=True)
         self._feeder.start()
+
+    def hurry(self) -> None:
+        """Posts what is left as fast as it is answered."""
+        self._hurried.set()
 
     def join(self, timeout_seconds: float) -> None:
         """Waits until every delivery was answered with 200."""
@@ -42,11 +59,12 @@ class Gateway:
         assert not any(thread.is_alive() for thread in self._threads), f"still posting: {self.answers}"
         assert self.unsent == []
 
-    def _feed(self, deliveries: Sequence[PostedEvent]) -> None:
+    def _feed(self, deliveries: Sequence[Delivery]) -> None:
         due = time.monotonic()
         for delivery in deliveries:
             due += self._pause_seconds
-            time.sleep(max(0.0, due - time.monotonic()))
+            if not self._hurried.is_set():
+                self._hurried.wait(max(0.0, due - time.monotonic()))
             self._waiting.put(delivery)
         for _ in self._threads:
             self._waiting.put(None)

@@ -1,13 +1,8 @@
 """The road under kill -9: whatever dies, each event ends once in the inbox and each effect once in its topic."""
 
-import json
-import os
 import random
-import subprocess
-import sys
 import threading
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,38 +10,37 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
-from schemas.effects import EFFECTS
-from schemas.headers import texts
-from schemas.topics import TopicNames
-from tallyhook import kafka
+from tallyhook.failpoint_arming import deaths_in
 from tallyhook.gateway.signing import SigningKey
-from tallyhook.settings import KafkaSettings
 from tests.chaos.deposits import World, expected_balances, make_world
+from tests.chaos.ending import audit, check_effects
 from tests.chaos.gateway import Gateway
+from tests.chaos.mortals import FAILPOINTS, SELDOM, die_at, stage_of, variables
 from tests.running import RunningPipeline, await_true
 
-UNITS = ("ingress", "stream", "sink", "relay", "kafka", "postgres")
+STAGES, SERVERS = ("ingress", "stream", "sink", "relay"), ("kafka", "postgres")
 EVENTS, DEPOSITS = 5_000, 1_500
+DEATH_SECONDS, BACK_SECONDS = 60.0, 30.0
 
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1500)
-def test_nothing_is_lost_doubled_or_regressed(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Every unit dies with -9 under load and is back within 30 s; then the stores and topics agree with the posts."""
-    rounds = 4 if request.config.getoption("--chaos-long") else 1
+def test_nothing_is_lost_doubled_or_regressed(tmp_path: Path) -> None:
+    """Every stage dies at one of its commit boundaries, each server at any time; all are back within 30 s, stores and
+    topics agree with the posts."""
     seed = random.SystemRandom().randrange(1_000_000)
     print(f"seed {seed}")
-    world = make_world(seed, EVENTS * rounds, DEPOSITS * rounds)
-    with RunningPipeline(tmp_path / "state") as pipeline:
-        back_seconds = _kill_under_load(pipeline, world, rounds, random.Random(seed))
-        print("back after seconds:", {unit: [round(s, 1) for s in times] for unit, times in back_seconds.items()})
+    world = make_world(seed, EVENTS, DEPOSITS)
+    folder = tmp_path / "failpoints"
+    folder.mkdir()
+    with RunningPipeline(tmp_path / "state", **variables(folder)) as pipeline:
+        back_seconds = _kill_under_load(pipeline, folder, world, random.Random(seed))
+        print("back after seconds:", {unit: round(seconds, 1) for unit, seconds in back_seconds.items()})
         _check(pipeline, world)
-        assert _audit(pipeline) == []
+        assert audit(pipeline) == []
 
 
-def _kill_under_load(
-    pipeline: RunningPipeline, world: World, rounds: int, chance: random.Random
-) -> dict[str, list[float]]:
+def _kill_under_load(pipeline: RunningPipeline, folder: Path, world: World, chance: random.Random) -> dict[str, float]:
     ready = pipeline.ready
     gateway = Gateway(urlsplit(ready["ingress_url"]).netloc, SigningKey.from_text(ready["signing_key"]), 120)
     correlator = threading.Thread(target=_correlate, args=(pipeline, world, gateway, chance), daemon=True)
@@ -55,38 +49,25 @@ def _kill_under_load(
         _insert(connection, ready["schema"], world, deposits[::2])
     gateway.start(world.deliveries)
     correlator.start()
-    back: dict[str, list[float]] = {unit: [] for unit in UNITS}
-    for _ in range(rounds):
-        for unit in chance.sample(UNITS, len(UNITS)):
-            passed = gateway.sent
-            await_true(lambda passed=passed: gateway.sent > passed + 100, 60, "traffic between two kills")  # type: ignore[misc]
-            back[unit].append(pipeline.kill(unit))
+    back: dict[str, float] = {}
+    for unit in chance.sample(STAGES + SERVERS, len(STAGES + SERVERS)):
+        passed = gateway.sent
+        await_true(lambda passed=passed: gateway.sent > passed + 100, 60, "traffic between two kills")  # type: ignore[misc]
+        if unit in SERVERS:
+            back[unit] = pipeline.kill(unit)
+            continue
+        failpoint = chance.choice([name for name in FAILPOINTS if stage_of(name) == unit and name not in SELDOM])
+        back[failpoint] = die_at(
+            pipeline, folder, failpoint, chance, death_seconds=DEATH_SECONDS, back_seconds=BACK_SECONDS
+        )
+    assert deaths_in(folder).total() == len(STAGES)
     assert gateway.sent < len(world.deliveries), "the posting is to go on during an audit"
-    assert _audit(pipeline) == []
+    assert audit(pipeline) == []
     gateway.join(300)
     correlator.join(60)
     assert not correlator.is_alive()
     print("answers:", dict(gateway.answers))
     return back
-
-
-def _audit(pipeline: RunningPipeline) -> list[str]:
-    """The counterexamples that `tallyhook audit` finds, as a user runs it."""
-    ready = pipeline.ready
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
-    own = {"TALLYHOOK_KAFKA_BOOTSTRAP": ready["kafka_bootstrap"], "TALLYHOOK_DATABASE_URL": ready["database_url"]}
-    shown = subprocess.run(
-        [sys.executable, "-m", "tallyhook", "audit", "--json"],
-        env=kept | own,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert shown.stdout, shown.stderr
-    report = json.loads(shown.stdout)
-    assert all(check["looked_at"] > 0 for check in report["checks"] if check["name"] != "flags")
-    assert report["clean"] is (shown.returncode == 0)
-    return [example["text"] for check in report["checks"] for example in check["examples"]]
 
 
 def _correlate(pipeline: RunningPipeline, world: World, gateway: Gateway, chance: random.Random) -> None:
@@ -138,35 +119,9 @@ def _check(pipeline: RunningPipeline, world: World) -> None:
         summed = "SELECT user_id, sum(amount_minor)::bigint FROM {s}.pg_user_balance_entries GROUP BY user_id"
         assert dict(rows(summed)) == balances
 
-        numbers = rows("SELECT partition, min(seq), max(seq), count(*) FROM {s}.pg_outbox GROUP BY partition")
-        assert [(low, high) for _, low, high, _ in numbers] == [(0, count - 1) for *_, count in numbers]
         highest = rows("SELECT pg_deposit_id, pg_version FROM {s}.pg_deposits")
         newest: dict[str, int] = {}
         for event in world.events.values():
             newest[event.deposit] = max(event.version, newest.get(event.deposit, -1))
         assert dict(highest) == newest
-        outbox = {
-            (partition, seq): (topic, key)
-            for partition, seq, topic, key in rows("SELECT partition, seq, topic, dedupe_key FROM {s}.pg_outbox")
-        }
-    _check_topics(KafkaSettings(bootstrap=ready["kafka_bootstrap"]), TopicNames(ready["topic_prefix"]), outbox)
-
-
-def _check_topics(settings: KafkaSettings, names: TopicNames, outbox: dict[tuple[int, int], tuple[str, str]]) -> None:
-    """A read_committed reader finds each outbox row once and nothing else."""
-    topics = {names.effect(effect): effect for effect in EFFECTS} | {names.balance_entries: "balance_entry"}
-
-    def published() -> list[tuple[tuple[int, int], tuple[str, str]]]:
-        found = []
-        for topic, effect in topics.items():
-            for message in kafka.read_to_end(settings, topic, timeout_seconds=30):
-                headers = texts(kafka.headers_of(message))
-                position = (int(headers["ce_outboxpartition"]), int(headers["ce_outboxseq"]))
-                found.append((position, (effect, headers["ce_id"])))
-        return found
-
-    await_true(lambda: len(published()) >= len(outbox), 60, f"{len(outbox)} published effects")
-    found = published()
-    assert [key for key, count in Counter(key for _, (_, key) in found).items() if count > 1] == []
-    assert dict(found) == outbox
-    assert len(found) == len(outbox)
+    check_effects(pipeline, 60)

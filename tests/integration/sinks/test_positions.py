@@ -3,6 +3,7 @@
 from confluent_kafka import TopicPartition
 
 from tallyhook import kafka
+from tallyhook.operations.accepted_losses import Losses
 from tests.integration.sinks.balances import applied
 from tests.integration.sinks.conftest import Road
 from tests.integration.sinks.deliveries import deposit
@@ -24,12 +25,14 @@ def test_records_that_are_gone_stop_the_worker_with_the_range(road: Road, stage:
     late = stage.worker()
     until(lambda: "records 12 to 19 (8) are gone" in late.reasons(), stage.workers)
     assert late.page("livez")[0] == 200
+    assert "`tallyhook sink accept-loss --partition 2 --to-offset 20 --reason" in late.reasons()
     assert applied(road) == 12
-    road.execute(
-        "UPDATE sink_offsets SET next_offset = 20 WHERE topic = %s AND partition = 2", (stage.names.state_changes,)
-    )
+    until(lambda: late.metric("tallyhook_sink_stopped") == 1, stage.workers)
+    losses = Losses(road.connection, stage.settings, stage.names.state_changes)
+    losses.accept(2, 20, actor="test", reason="they are gone", dry_run=False)
     until(lambda: applied(road) == 22, stage.workers)
     until(lambda: not late.reasons(), stage.workers)
+    until(lambda: late.metric("tallyhook_sink_stopped") == 0, stage.workers)
 
 
 def test_transactions_of_foreign_writers_do_not_count_until_committed(road: Road, stage: Running) -> None:

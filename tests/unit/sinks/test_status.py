@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from sinks.status import DATABASE_SILENT_SECONDS, SILENT_SECONDS, Status
+from sinks.status import DATABASE_SILENT_SECONDS, SILENT_SECONDS, STOPPED, Status
 
 
 class SteppedClock:
@@ -56,3 +56,14 @@ def test_reasons_are_told_until_they_are_gone() -> None:
     assert status.not_ready() == ["a: is away", "b: is away"]
     assert status.trouble("a", "kafka", None)
     assert status.not_ready() == ["b: is away"]
+
+
+def test_what_only_a_person_can_mend_is_told_apart() -> None:
+    """A dependency that is away stops no loop; what is stopped is told by loop until it goes on."""
+    status = Status(SteppedClock())
+    status.trouble("a", "kafka", "is away")
+    assert status.stopped() == frozenset()
+    status.trouble("b", STOPPED, "records are gone")
+    assert status.stopped() == {"b"}
+    status.trouble("b", STOPPED, None)
+    assert status.stopped() == frozenset()
