@@ -30,7 +30,6 @@ from tallyhook.errors import (
     TallyhookError,
     TopicMismatch,
 )
-from tallyhook.failpoints import reach
 from tallyhook.postgres import Connection, connect
 from tallyhook.settings import Settings
 
@@ -172,7 +171,6 @@ class Loop:
         )
         with self._status.asking_database(self._name):
             work.claim(partitions, {number: TopicRange(*ends) for number, ends in found.items()})
-        reach("sink.claimed")
         self._note_positions(work)
         positions = {number: work.fence.positions[number].next_offset for number in partitions}
         for number, offset in positions.items():

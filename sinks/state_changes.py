@@ -11,6 +11,7 @@ from sinks.plan import BatchResult
 from sinks.quarantine import QuarantineWindow
 from sinks.records import SinkRecord, headers_of
 from tallyhook.clock import Clock
+from tallyhook.failpoints import reach
 from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import Settings
 
@@ -49,6 +50,7 @@ class StateChanges:
     def claim(self, partitions: Sequence[int], held: dict[int, TopicRange]) -> None:
         """Makes this process the owner of the partitions; their parked events are looked for at once."""
         self._applier.claim(partitions, held)
+        reach("sink.claimed")
         self._looked_at = float("-inf")
 
     def apply(self, messages: Sequence[Message]) -> None:

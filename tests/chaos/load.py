@@ -20,6 +20,7 @@ from tests.running import MERCHANT, RunningPipeline
 
 LATE_SHARE, TWICE_SHARE, LETTER_SHARE = 0.3, 0.15, 0.01
 LETTERS_MIN = 3
+FIRST_SHARE = 1 / 3
 DELIVERY_SECONDS = 120.0
 
 
@@ -89,17 +90,19 @@ class Correlator(threading.Thread):
 
     def run(self) -> None:
         """Until the last one is written."""
-        done, first = 0, len(self._known) // 3
-        while done < len(self._known):
-            due = self._known[done : max(first, int(len(self._known) * min(1.0, self._share() + 0.01)))]
-            try:
-                self._insert(due[::2])
-                self._publish(due[1::2])
-                done += len(due)
-            except (psycopg.OperationalError, KafkaException):
-                pass  # a server is being restarted: the merchant's service would try again, too
-            except FileNotFoundError:
-                return  # the pipeline has stopped: the test is over
+        ways = {self._insert: self._known[::2], self._publish: self._known[1::2]}
+        done = dict.fromkeys(ways, 0)
+        while any(done[write] < len(rows) for write, rows in ways.items()):
+            share = min(1.0, FIRST_SHARE + (1 - FIRST_SHARE) * (self._share() + 0.01))
+            for write, rows in ways.items():
+                try:
+                    if due := rows[done[write] : int(len(rows) * share)]:
+                        write(due)
+                        done[write] += len(due)
+                except (psycopg.OperationalError, KafkaException):
+                    pass  # a server is being restarted: the merchant's service would try again, too
+                except FileNotFoundError:
+                    return  # the pipeline has stopped: the test is over
             time.sleep(0.1)
 
     def _insert(self, rows: Sequence[Correlation]) -> None:
