@@ -212,8 +212,8 @@ REASONS: dict[Reason, Explanation] = {
         "Compare with pg_deposit_correlations; repair the service that writes to deposit-correlations.",
     ),
     "older_version": Explanation(
-        "A newer version of the object was applied before, so this one changes nothing.",
-        "มี version ใหม่กว่าแล้ว event นี้จึงไม่เปลี่ยนอะไร",
+        "This or a newer version of the object was applied before, so the event changes nothing.",
+        "มี version นี้หรือใหม่กว่าแล้ว event นี้จึงไม่เปลี่ยนอะไร",
         "Nothing to do.",
     ),
     "seen_before": Explanation("The same event was delivered before.", "event นี้เคยมาแล้ว", "Nothing to do."),

@@ -54,7 +54,8 @@ def backfill(
     api = GatewayApi(GatewayHttp(settings.gateway_api, clock=clock, stopping=stopping))
     report = Report(as_json, dry_run=dry_run)
     with connect(settings.database, "backfill") as connection, signals_set(stopping):
-        whose = merchant_of(GapTable(connection, settings.installation.schema_name), settings, merchant)
+        table = GapTable(connection, settings.installation.schema_name)
+        whose = merchant_of(table, settings, merchant, may_be_new=not gaps)
         publisher = None
         if not dry_run:
             publisher = ConfirmedPublisher(settings, rate_per_second=rate, clock=clock, stopping=stopping)

@@ -10,7 +10,7 @@ from tallyhook.cli.escaping import escaped
 from tallyhook.cli.output import JsonOption, console, errors, print_json, print_table
 from tallyhook.clock import SystemClock
 from tallyhook.errors import UsageError
-from tallyhook.operations.gaps import SEQUENCE_MAX, Counted, Gap, Gaps, GapTable, merchant_of
+from tallyhook.operations.gaps import SEQUENCE_MAX, Counted, Gap, Gaps, GapTable, demand_known, merchant_of
 from tallyhook.postgres import connect
 from tallyhook.settings import load
 
@@ -42,9 +42,10 @@ def gaps(
     if not settings.installation.livemode:
         raise UsageError("an installation for test events (TALLYHOOK_LIVEMODE=false) keeps no sequence")
     with connect(settings.database, "gaps") as connection:
-        found = GapTable(connection, settings.installation.schema_name).find(
-            settings.gaps, SystemClock().now(), merchant=merchant, closed=everything, limit=limit
-        )
+        table = GapTable(connection, settings.installation.schema_name)
+        if merchant is not None:
+            demand_known(sorted(table.heads()), settings, merchant)
+        found = table.find(settings.gaps, SystemClock().now(), merchant=merchant, closed=everything, limit=limit)
     if as_json:
         print_json(_document(found))
     else:

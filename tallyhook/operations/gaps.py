@@ -180,15 +180,21 @@ class GapTable:
         return self._connection.execute(self._queries[name], parameters).fetchone() or (0,) * 6
 
 
-def merchant_of(table: GapTable, settings: Settings, named: str | None) -> str:
+def merchant_of(table: GapTable, settings: Settings, named: str | None, *, may_be_new: bool = False) -> str:
     """The merchant that a command is about: the named one, the door's, or the only one that is known.
 
+    Args:
+        may_be_new: whether the named one may be one of whom nothing was seen yet.
+
     Raises:
-        UsageError: it cannot be told.
+        UsageError: it cannot be told, or others are known and this one is not.
     """
-    if named is not None or settings.ingress.merchant_id is not None:
-        return named or settings.ingress.merchant_id or ""
     known = sorted(table.heads())
+    if named is not None:
+        demand_known(known, settings, named, may_be_new=may_be_new)
+        return named
+    if settings.ingress.merchant_id is not None:
+        return settings.ingress.merchant_id
     if len(known) == 1:
         return known[0]
     raise UsageError(
@@ -196,6 +202,12 @@ def merchant_of(table: GapTable, settings: Settings, named: str | None) -> str:
         if known
         else "no event was seen yet, so that no merchant is known: give --merchant"
     )
+
+
+def demand_known(known: Sequence[str], settings: Settings, named: str, *, may_be_new: bool = False) -> None:
+    """Raises UsageError for a merchant whom nobody knows though others are known: a slip must not look like peace."""
+    if known and not may_be_new and named not in (*known, settings.ingress.merchant_id):
+        raise UsageError(f"--merchant {named!a} is not known here; known are {', '.join(known[:10])}")
 
 
 def _gap(row: Sequence[Any], settings: GapsSettings, now: datetime) -> Gap:

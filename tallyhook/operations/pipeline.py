@@ -154,6 +154,10 @@ class Pipeline:
             "TALLYHOOK_SCHEMA": ready["schema"],
             "TALLYHOOK_SIGNING_KEY": ready["signing_key"],
         }
+        keys = own_keys_file(self.settings, self.state_dir)
+        if keys is not None:
+            # The doctor looks at the door's keys, too.
+            variables["TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE"] = str(keys.absolute())
         if self.gateway is not None:
             variables["TALLYHOOK_GATEWAY_API_URL"] = ready["gateway_url"]
             variables["TALLYHOOK_GATEWAY_API_KEY"] = self.gateway.api_key
@@ -164,11 +168,12 @@ class Pipeline:
 
     def _changed(self) -> None:
         with self._writing:
-            if self._ready and self.ready_file is not None:
-                write_private(self.ready_file, json.dumps(self.describe(), indent=2) + "\n")
             if self._ready:
                 write_private(self.exports_file, self._exports())
                 write_private(described_file(self.state_dir), self._described())
+            # Last: whoever sees it finds the others, too.
+            if self._ready and self.ready_file is not None:
+                write_private(self.ready_file, json.dumps(self.describe(), indent=2) + "\n")
 
     def _described(self) -> str:
         """What other commands on this machine need beside the ready file's members; it holds the key, too."""

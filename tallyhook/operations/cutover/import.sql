@@ -168,14 +168,15 @@ SELECT 'deposit', pg_deposit_id, pg_deposit_id, %(source)s, to_jsonb(made) FROM 
 -- write_deposit_entries: what the old handler moved for new deposits: a credit, and its debit where it was taken back.
 WITH moved AS (
   SELECT 'deposit:' || s.object_id || e.ending AS key, s.content ->> 'our_user_id' AS user_id, e.sign * COALESCE(
-           (s.content ->> 'credited_to_user_minor')::bigint, (s.content ->> 'amount_received_minor')::bigint) AS amount
+           (s.content ->> 'credited_to_user_minor')::bigint, (s.content ->> 'amount_received_minor')::bigint) AS amount,
+         (s.content ->> e.mark)::timestamptz AS at
     FROM staged s
     JOIN (VALUES (':credit', 1, 'credited_user_at'), (':debit', -1, 'reversed_at')) AS e(ending, sign, mark)
       ON s.content ->> e.mark IS NOT NULL
    WHERE s.kind = 'deposit' AND s.object_id = ANY(%(ids)s)
 ), kept AS (
-  INSERT INTO {schema}.pg_user_balance_entries (entry_key, user_id, amount_minor, event_id)
-  SELECT key, user_id, amount, 'import:' || %(source)s FROM moved
+  INSERT INTO {schema}.pg_user_balance_entries (entry_key, user_id, amount_minor, event_id, created_at)
+  SELECT key, user_id, amount, 'import:' || %(source)s, at FROM moved
 )
 INSERT INTO {schema}.pg_user_balances AS b (user_id, balance_minor)
 SELECT user_id, sum(amount)::bigint FROM moved GROUP BY user_id ORDER BY user_id

@@ -54,6 +54,7 @@ class Unfinished:
     kind: str
     object_id: str
     place: str
+    mark: str
     what: str
 
 
@@ -145,7 +146,7 @@ class Import:
                 outcomes += found
                 if kind is WITHDRAWALS:
                     reversed_ones = {row["pg_withdrawal_id"] for _, row in staged.get("reversal", {}).values()}
-                    outcomes += _unfinished(staged[kind.name], new, reversed_ones)
+                    outcomes += self._unfinished(staged[kind.name], new, reversed_ones)
                 if new and not dry_run:
                     self._write(kind, new)
         return outcomes, sum(map(len, staged.values()))
@@ -197,6 +198,13 @@ class Import:
         new = [object_id for object_id in new if object_id not in with_deposits]
         return new, [*outcomes, Counted(kind.plural, len(new), counts["same"] + len(with_deposits))]
 
+    def _unfinished(self, staged: Staged, new: Sequence[str], reversed_ones: set[str]) -> list[Outcome]:
+        """What the old handler has left undone, also of rows that are here already, as long as nobody has done it."""
+        found = list(_unfinished(staged, reversed_ones))
+        before = [one.object_id for one in found if one.object_id not in new]
+        here = dict(self._rows("here_withdrawal", {"ids": before})) if before else {}
+        return [one for one in found if one.object_id in new or here.get(one.object_id, {}).get(one.mark) is None]
+
     def _with_deposits(self, owners: list[str]) -> set[str]:
         found = self._rows("staged_of", {"owners": owners, "kinds": [DEPOSITS.name]})
         return {object_id for _, object_id, _, content in found if content.get("merchant_reference") is not None}
@@ -225,17 +233,17 @@ def _owner_of(row: Row) -> Row:
     return {name: row[name] for name in names if row.get(name) is not None}
 
 
-def _unfinished(staged: Staged, new: Sequence[str], reversed_ones: set[str]) -> Iterator[Unfinished]:
+def _unfinished(staged: Staged, reversed_ones: set[str]) -> Iterator[Unfinished]:
     """Withdrawals whose marks say that the effect of their status never left."""
-    for object_id in new:
+    for object_id in sorted(staged):
         place, row = staged[object_id]
         status = row["status"]
-        what = None
+        mark, said = None, f"it is {status}"
         if status in ("expired", "canceled") and row.get("refund_enqueued_at", "") is None:
-            what = f"it is {status} and refund_enqueued_at is empty"
+            mark = "refund_enqueued_at"
         elif status == "rejected" and row.get("user_lock_released_at", "") is None:
-            what = "it is rejected and user_lock_released_at is empty"
+            mark = "user_lock_released_at"
         elif (status, row["remaining_minor"], row["closed_at"]) == ("settled", 0, None):
-            what = None if object_id in reversed_ones else "it is settled, nothing remains, and closed_at is empty"
-        if what is not None:
-            yield Unfinished(WITHDRAWALS.plural, object_id, place, what)
+            mark, said = (None, "") if object_id in reversed_ones else ("closed_at", "it is settled, nothing remains,")
+        if mark is not None:
+            yield Unfinished(WITHDRAWALS.plural, object_id, place, mark, f"{said} and {mark} is empty")

@@ -156,3 +156,17 @@ def test_more_than_is_shown(quiet: Operated) -> None:
     told = quiet.json("gaps", "--limit", "7")
     assert (len(told["gaps"]), told["ranges"], told["open"]["numbers"]) == (7, 30, 30)
     assert "shown: 7 of 30 ranges" in quiet.command("gaps", "--limit", "7").stdout
+
+
+@pytest.mark.parametrize("command", ["gaps", "backfill --gaps", "reconcile"])
+def test_a_merchant_that_is_a_slip(quiet: Operated, command: str) -> None:
+    """Others are known and the named one is not: that is no peace, and the known ones are named."""
+    put_gap(quiet, 10, 12, 100)
+    done = quiet.command(
+        *command.split(),
+        *("--merchant", "mer_l"),
+        TALLYHOOK_GATEWAY_API_URL="http://127.0.0.1:9",
+        TALLYHOOK_GATEWAY_API_KEY="any",
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--merchant 'mer_l' is not known here; known are mer_1" in done.stderr

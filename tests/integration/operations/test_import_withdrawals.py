@@ -80,6 +80,12 @@ def test_what_the_old_handler_left_undone_is_told(quiet: Operated) -> None:
         ("it is rejected and user_lock_released_at is empty", "wdr_3"),
     ]
     assert counts(told) == {"withdrawals": (3, 0, 0)}
+    again = imported(quiet, "withdrawals", WITHDRAWALS + rows, code=1)
+    assert (again["remarks"], counts(again)) == (told["remarks"], {"withdrawals": (0, 3, 0)})
+    quiet.connection.execute(
+        "UPDATE pg_withdrawals SET refund_enqueued_at = now(), closed_at = now(), user_lock_released_at = now()"
+    )
+    assert imported(quiet, "withdrawals", WITHDRAWALS + rows)["remarks"] == []
 
 
 def test_a_handler_without_the_moments_has_done_what_the_status_asks(quiet: Operated) -> None:

@@ -43,6 +43,8 @@ def test_two_workers_under_kill_9_lose_nothing(
     finally:
         writer.join()
     until(lambda: all(worker.keep_running() for worker in workers) and road.unjudged() == 0, 150, "all judged")
+    for worker in workers:
+        worker.wait_ready(90)
     assert [worker.end(signal.SIGTERM, 90) for worker in workers] == [0, 0]
     assert_nothing_lost(road)
     assert_first_passes_in_order(road)
@@ -57,6 +59,8 @@ def test_a_stop_under_load_loses_and_repeats_nothing(road: Road, worker: Worker)
         until(lambda b=before: road.output_count() > b, 90, "first outputs")  # type: ignore[misc]
         assert worker.end(signal.SIGTERM, 90) == 0
     worker.start()
+    # All may be judged already: a process that has only begun would still die of the signal.
+    worker.wait_ready(90)
     until(lambda: road.unjudged() == 0, 90, "all judged")
     assert worker.end(signal.SIGTERM, 90) == 0
     assert road.output_count() == written
