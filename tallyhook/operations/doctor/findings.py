@@ -27,6 +27,7 @@ FindingId = Literal[
     "group_protocol",
     "session_timeout",
     "sink_position",
+    "sink_idle",
     "stream_position",
     "relay_progress",
     "relay_shards",

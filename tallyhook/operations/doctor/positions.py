@@ -39,6 +39,35 @@ def examine_sink(
                 yield _lost(topic, partition, next_offset, low, high)
 
 
+def waiting(topics: Sequence[Topic], positions: Sequence[SinkPosition], highs: Ends) -> dict[tuple[str, int], int]:
+    """Up to where each partition is applied behind which records wait."""
+    stored = {(position.topic, position.partition): position.next_offset for position in positions}
+    places = [(topic.name, partition) for topic in topics for partition in range(topic.partitions)]
+    return {place: stored.get(place, 0) for place in places if stored.get(place, 0) < highs.get(place, 0)}
+
+
+def examine_idle(still: Ends, highs: Ends, seconds: float) -> Iterator[Finding]:
+    """Partitions behind whose positions records wait and that did not move while it was looked, by topic.
+
+    Args:
+        still: up to where each of them is applied.
+    """
+    for topic in sorted({name for name, _ in still}):
+        behind = {place: offset for place, offset in still.items() if place[0] == topic}
+        records = sum(highs[place] - offset for place, offset in behind.items())
+        numbers = ", ".join(str(number) for _, number in sorted(behind))
+        yield Finding(
+            "sink_idle",
+            "warning",
+            ("P8",),
+            f"partitions {numbers} of {topic}",
+            f"{records} records wait, and nothing was applied for {seconds:g} s",
+            "a sink that applies what comes",
+            "no event has an effect until it goes on, and records that stay longer than their retention are lost",
+            "ask the sink's /readyz why it stands still; see `tallyhook quarantine list`; start one where none runs",
+        )
+
+
 def _foreign(position: SinkPosition, topic: Topic) -> Finding:
     return Finding(
         "sink_position",

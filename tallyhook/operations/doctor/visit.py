@@ -1,6 +1,7 @@
 """One visit: everything is asked for in an order in which what moves meanwhile does no harm, and nothing is changed."""
 
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import psycopg
@@ -12,10 +13,14 @@ from tallyhook.errors import DatabaseUnavailable, KafkaUnavailable
 from tallyhook.operations import topics as topic_operation
 from tallyhook.operations.doctor import clocks, cluster, keys, limits, outbox, positions, schema, server, topics
 from tallyhook.operations.doctor.broker import Broker, Topic, once_led
-from tallyhook.operations.doctor.database import Database
+from tallyhook.operations.doctor.database import Database, SinkPosition
 from tallyhook.operations.doctor.findings import Finding, Report
 from tallyhook.postgres import connect
 from tallyhook.settings import Settings, unknown_variables
+
+IDLE_SECONDS = 3.0
+"""A sink that works applies something of what waits within so long; one that takes over after a kill may not."""
+IDLE_LOOK_SECONDS = 0.25
 
 
 def examine(settings: Settings, environ: Mapping[str, str], clock: Clock) -> Report:
@@ -98,10 +103,27 @@ class _Visit:
         fenced = [found[name] for name in (self._names.state_changes, self._names.dead_letters) if name in found]
         lows = broker.lows(fenced)
         stored = database.positions()
-        self._findings += positions.examine_sink(fenced, stored, lows, broker.highs(fenced))
+        highs = broker.highs(fenced)
+        lost = list(positions.examine_sink(fenced, stored, lows, highs))
+        self._findings += lost
+        if not lost:
+            self._examine_idle(fenced, stored, highs, database)
         if self._names.relay_progress in found:
             progress = found[self._names.relay_progress]
             self._findings += outbox.examine_progress(self._settings, database, progress)
+
+    def _examine_idle(
+        self, fenced: list[Topic], stored: Sequence[SinkPosition], highs: positions.Ends, database: Database
+    ) -> None:
+        """Looks for a moment whether the sink moves where records wait."""
+        still = positions.waiting(fenced, stored, highs)
+        deadline = self._clock.monotonic_seconds() + IDLE_SECONDS
+        pause = threading.Event()
+        while still and self._clock.monotonic_seconds() < deadline:
+            pause.wait(IDLE_LOOK_SECONDS)
+            now = {(position.topic, position.partition): position.next_offset for position in database.positions()}
+            still = {place: offset for place, offset in still.items() if now.get(place, 0) == offset}
+        self._findings += positions.examine_idle(still, highs, IDLE_SECONDS)
 
     def _examine_stream(self, found: dict[str, Topic]) -> None:
         events = found.get(self._names.events)

@@ -120,9 +120,12 @@ def test_a_position_below_what_the_topic_holds(planted: Planted) -> None:
     assert found["subject"] == f"partition {partition} of {topic}"
     assert "records 12 to 19 (8) are gone" in found["found"]
     assert f"tallyhook sink accept-loss --partition {partition} --to-offset 20" in found["repair"]
-    for inside in (20, 25, 30):
+    for inside in (20, 25):
         planted.applied_to(topic, partition, inside)
-        assert planted.ids(code=0) == set()
+        assert planted.ids(code=0) == {"sink_idle"}
+    assert planted.one("sink_idle", code=0)["found"] == "5 records wait, and nothing was applied for 3 s"
+    planted.applied_to(topic, partition, 30)
+    assert planted.ids(code=0) == set()
     planted.applied_to(topic, partition, 31)
     assert "the broker lost 1 records" in planted.one("sink_position")["found"]
 
