@@ -13,6 +13,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 console = Console(highlight=False)
 errors = Console(stderr=True, highlight=False)
+for _target in (console, errors):
+    # A line that goes to a file or a pipe stays a line, however long: programs and grep read it.
+    _target.soft_wrap = not _target.is_terminal
 
 
 def print_json(value: Any) -> None:
