@@ -134,7 +134,7 @@ def test_explain_tells_each_delivery_and_why(pipeline: RunningPipeline, tmp_path
     assert [(d["verdict"], d["reason"]) for d in late["deliveries"]] == [("late", "older_version")]
     assert late["effects"] == []
     in_thai = tallyhook(pipeline, "explain", "evt_up_3", "--lang", "th")
-    assert "มี version ใหม่กว่าแล้ว" in in_thai.stdout
+    assert "มี version นี้หรือใหม่กว่าแล้ว" in in_thai.stdout
     unknown = tallyhook(pipeline, "explain", "evt_nowhere")
     assert unknown.returncode == 1
     assert "evt_nowhere" in unknown.stderr
