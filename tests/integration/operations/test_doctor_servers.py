@@ -34,7 +34,7 @@ class ShiftedClock:
         return datetime.now(UTC) + self._ahead
 
     def monotonic_seconds(self) -> float:
-        """The doctor measures nothing with it."""
+        """As on any machine: only the wall clock is wrong."""
         return SystemClock().monotonic_seconds()
 
 
