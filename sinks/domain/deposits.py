@@ -13,20 +13,11 @@ from sinks.domain.effects import entry_key, hold_goods, release_goods, status_ef
 from sinks.domain.instants import instant
 from sinks.domain.money import MONEY_STATUSES, read_money
 from sinks.domain.overpayment import read_flag
-from sinks.domain.shape import shape_detail
+from sinks.domain.shape import parser
 from sinks.domain.shown import shown
 
-_decode = msgspec.json.Decoder(DepositEvent).decode
-
-
-def parse(raw: bytes) -> DepositEvent | Refusal:
-    """The typed event of bytes that have passed `read_text`."""
-    try:
-        return _decode(raw)
-    except msgspec.ValidationError as failure:
-        return Refusal("body_shape", shape_detail(failure))
-    except msgspec.DecodeError as failure:
-        return Refusal("body_not_json", str(failure))
+parse = parser(DepositEvent)
+"""The typed event of bytes that have passed `read_text`, or why they are none."""
 
 
 def check(event: DepositEvent) -> Refusal | None:

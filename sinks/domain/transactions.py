@@ -4,29 +4,18 @@ They are recorded for reconciliation; no effect hangs on them.
 Source: the gateway's page on event order, on `balance_transaction`.
 """
 
-import msgspec
-
 from schemas.events import TransactionEvent
 from sinks.domain.decision import Refusal
 from sinks.domain.instants import instant
-from sinks.domain.shape import shape_detail
+from sinks.domain.shape import parser
 from sinks.domain.shown import shown
 from sinks.domain.withdrawal_state import Transaction, TransactionDecision
 
 _CONTENT = ("type", "direction", "amount_minor", "bucket_from", "bucket_to", "source_id", "created_at")
 """What two observations of one transaction must agree on; the balance after it is a snapshot for cross-checks only."""
 
-_decode = msgspec.json.Decoder(TransactionEvent).decode
-
-
-def parse(raw: bytes) -> TransactionEvent | Refusal:
-    """The typed event of bytes that have passed `read_text`."""
-    try:
-        return _decode(raw)
-    except msgspec.ValidationError as failure:
-        return Refusal("body_shape", shape_detail(failure))
-    except msgspec.DecodeError as failure:
-        return Refusal("body_not_json", str(failure))
+parse = parser(TransactionEvent)
+"""The typed event of bytes that have passed `read_text`, or why they are none."""
 
 
 def read(event: TransactionEvent) -> Transaction | Refusal:

@@ -6,14 +6,12 @@ reversal is kept. Source: the gateway's page on partial fills, "The correct hand
 
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from schemas.events import WITHDRAWAL_FILL_REVERSED, WITHDRAWAL_FILLED, WithdrawalEvent
 from schemas.reasons import Reason
 from sinks.domain.decision import EffectDraft, Refusal
 from sinks.domain.fills import fee_differs, keep_fill, read_fill
 from sinks.domain.reversals import keep_tombstone, read_tombstone
-from sinks.domain.shape import shape_detail
+from sinks.domain.shape import parser
 from sinks.domain.withdrawal_effects import (
     close_withdrawal,
     compensate_reversed_fill,
@@ -34,17 +32,8 @@ from sinks.domain.withdrawal_state import (
     WithdrawalState,
 )
 
-_decode = msgspec.json.Decoder(WithdrawalEvent).decode
-
-
-def parse(raw: bytes) -> WithdrawalEvent | Refusal:
-    """The typed event of bytes that have passed `read_text`."""
-    try:
-        return _decode(raw)
-    except msgspec.ValidationError as failure:
-        return Refusal("body_shape", shape_detail(failure))
-    except msgspec.DecodeError as failure:
-        return Refusal("body_not_json", str(failure))
+parse = parser(WithdrawalEvent)
+"""The typed event of bytes that have passed `read_text`, or why they are none."""
 
 
 def read(event: WithdrawalEvent) -> WithdrawalReading | Refusal:
