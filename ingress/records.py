@@ -46,9 +46,14 @@ class Receipt:
     received_at: str
 
 
-def event_record(topic: str, receipt: Receipt, envelope: Envelope, *, source: str) -> Record:
-    """The event's bytes as they were signed, under its object's id."""
-    headers = EventHeaders(
+def event_headers(envelope: Envelope, *, source: str, received_at: str, origin: str, key_id: str) -> list[Header]:
+    """The headers of an event's record, whoever publishes it.
+
+    Args:
+        origin: webhook, backfill or redrive.
+        key_id: which key vouched for it; empty for backfilled events.
+    """
+    return EventHeaders(
         id=envelope.id,
         type=envelope.type,
         source=source,
@@ -60,10 +65,17 @@ def event_record(topic: str, receipt: Receipt, envelope: Envelope, *, source: st
         merchant=envelope.merchant,
         sequence=envelope.sequence,
         livemode=envelope.livemode,
-        received_at=receipt.received_at,
-        origin="webhook",
-        key_id=receipt.vouched.key.id,
+        received_at=received_at,
+        origin=origin,
+        key_id=key_id,
     ).encode()
+
+
+def event_record(topic: str, receipt: Receipt, envelope: Envelope, *, source: str) -> Record:
+    """The event's bytes as they were signed, under its object's id."""
+    headers = event_headers(
+        envelope, source=source, received_at=receipt.received_at, origin="webhook", key_id=receipt.vouched.key.id
+    )
     headers += carried_headers(receipt)
     message_id = receipt.vouched.message_id or envelope.id
     return Record(topic, envelope.object_id.encode(), receipt.request.body, headers, message_id)

@@ -1,21 +1,18 @@
 """`tallyhook compare`: an old handler that runs beside, row by row."""
 
-import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
 
 import psycopg
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from sinks.migrations import check
+from tallyhook.cli.differences import shown_events, with_progress
 from tallyhook.cli.escaping import escaped
 from tallyhook.cli.json_stream import JsonStream
 from tallyhook.cli.old_handler import FromDatabaseOption, FromSchemaOption, MapOption, age, shown_value
-from tallyhook.cli.output import JsonOption, console, errors
+from tallyhook.cli.output import JsonOption, console
 from tallyhook.cli.stopping import signals_set
 from tallyhook.clock import SystemClock
 from tallyhook.errors import DatabaseUnavailable, UsageError
@@ -23,7 +20,6 @@ from tallyhook.operations.cutover.difference import Compared, Difference, Findin
 from tallyhook.operations.cutover.mapping import read_map
 from tallyhook.operations.cutover.old_database import old_database
 from tallyhook.operations.cutover.shadow import Interrupted, Shadow
-from tallyhook.operations.reconcile.difference import LedThere
 from tallyhook.postgres import connect
 from tallyhook.settings import load
 
@@ -171,20 +167,13 @@ def line(found: Difference) -> str:
     if found.member is not None or found.there is not None:
         name = "" if found.member is None else f"{found.member}: "
         values = f"  {name}here {shown_value(found.here)}, there {shown_value(found.there)}"
-    led = ", ".join(_led(event) for event in found.events) or "no event is known"
-    return f"{found.kind} {escaped(found.id)}  {found.what}{values}  events: {led}"
-
-
-def _led(event: LedThere) -> str:
-    version = "" if event.version is None else f"v{event.version} "
-    reason = f", {escaped(event.reason)}" if event.reason else ""
-    return f"{escaped(event.event_id) or '(no id)'} ({version}{escaped(event.verdict)}{reason})"
+    return f"{found.kind} {escaped(found.id)}  {found.what}{values}  events: {shown_events(found.events)}"
 
 
 def _round(shadow: Shadow, report: Report | Watching) -> None:
     report.begin()
     try:
-        for finding in _with_progress(shadow.run()):
+        for finding in with_progress(shadow.run(), _tally):
             report.tell(finding)
     except Interrupted:
         if isinstance(report, Report):
@@ -193,17 +182,5 @@ def _round(shadow: Shadow, report: Report | Watching) -> None:
     report.end()
 
 
-def _with_progress(findings: Iterator[Finding]) -> Iterator[Any]:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # Where the lines go to a file they must not be taken over by the bar's own stream.
-    lines_here = sys.stdout.isatty()
-    with Progress(
-        *columns, console=errors, transient=True, disable=not errors.is_terminal, redirect_stdout=lines_here
-    ) as progress:
-        tasks: dict[str, TaskID] = {}
-        for finding in findings:
-            yield finding
-            if isinstance(finding, Compared):
-                if finding.kind not in tasks:
-                    tasks[finding.kind] = progress.add_task(finding.kind, total=finding.total)
-                progress.update(tasks[finding.kind], completed=finding.done, total=finding.total)
+def _tally(finding: Finding) -> tuple[str, int, int] | None:
+    return (finding.kind, finding.done, finding.total) if isinstance(finding, Compared) else None

@@ -1,25 +1,23 @@
 """`tallyhook reconcile`: compares what is recorded with the gateway's API."""
 
 import json
-import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from tallyhook.cli.differences import shown_events, with_progress
 from tallyhook.cli.escaping import escaped
 from tallyhook.cli.json_stream import JsonStream
-from tallyhook.cli.output import JsonOption, console, errors
+from tallyhook.cli.output import JsonOption, console
 from tallyhook.cli.stopping import signals_set
 from tallyhook.clock import SystemClock
 from tallyhook.operations.gaps import GapTable, merchant_of
 from tallyhook.operations.gateway_api import GatewayApi
 from tallyhook.operations.gateway_http import GatewayHttp
-from tallyhook.operations.reconcile.difference import Compared, Difference, Finding, LedThere
+from tallyhook.operations.reconcile.difference import Compared, Difference, Finding
 from tallyhook.operations.reconcile.run import PARTS
 from tallyhook.operations.reconcile.run import reconcile as run
 from tallyhook.postgres import connect
@@ -57,7 +55,7 @@ def reconcile(
         report.begin()
         whole = False
         try:
-            for finding in _with_progress(findings):
+            for finding in with_progress(findings, _tally):
                 report.tell(finding)
             whole = True
         finally:
@@ -116,31 +114,12 @@ def line(found: Difference) -> str:
     if found.member is not None:
         values = f"  {escaped(found.member)}: here {_value(found.here)}, there {_value(found.there)}"
     detail = f"  ({escaped(found.detail)})" if found.detail else ""
-    led = ", ".join(_led(event) for event in found.events) or "no event is known"
-    return f"{found.kind} {escaped(found.id)}  {found.what}{values}{detail}  events: {led}"
+    return f"{found.kind} {escaped(found.id)}  {found.what}{values}{detail}  events: {shown_events(found.events)}"
 
 
 def _value(value: Any) -> str:
     return "nothing" if value is None else escaped(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def _led(event: LedThere) -> str:
-    version = "" if event.version is None else f"v{event.version} "
-    reason = f", {escaped(event.reason)}" if event.reason else ""
-    return f"{escaped(event.event_id) or '(no id)'} ({version}{escaped(event.verdict)}{reason})"
-
-
-def _with_progress(findings: Iterator[Finding]) -> Iterator[Finding]:
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    # Where the lines go to a file they must not be taken over by the bar's own stream.
-    lines_here = sys.stdout.isatty()
-    with Progress(
-        *columns, console=errors, transient=True, disable=not errors.is_terminal, redirect_stdout=lines_here
-    ) as progress:
-        tasks: dict[str, TaskID] = {}
-        for finding in findings:
-            yield finding
-            if isinstance(finding, Compared):
-                if finding.kind not in tasks:
-                    tasks[finding.kind] = progress.add_task(finding.kind.replace("_", " "), total=finding.total)
-                progress.update(tasks[finding.kind], completed=finding.done, total=finding.total)
+def _tally(finding: Finding) -> tuple[str, int, int] | None:
+    return (finding.kind, finding.done, finding.total) if isinstance(finding, Compared) else None

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from ingress.envelope import BadEnvelope, Envelope, Fields, is_number, is_text, read
-from ingress.records import fields_of
-from schemas.headers import EventHeaders, Header
+from ingress.records import event_headers, fields_of
+from schemas.headers import Header
 from schemas.topics import TopicNames
 from tallyhook.settings import Settings
 
@@ -63,22 +63,9 @@ class Maker:
             place, topic = self._place(envelope)
         except BadEnvelope as bad:
             return self._dead_letter(raw, bad, received_at)
-        headers = EventHeaders(
-            id=envelope.id,
-            type=envelope.type,
-            source=self._ingress.source,
-            subject=envelope.object_id,
-            time=envelope.created_at,
-            object_kind=envelope.kind,
-            status=envelope.status,
-            version=envelope.version,
-            merchant=envelope.merchant,
-            sequence=envelope.sequence,
-            livemode=envelope.livemode,
-            received_at=received_at,
-            origin="backfill",
-            key_id="",
-        ).encode()
+        headers = event_headers(
+            envelope, source=self._ingress.source, received_at=received_at, origin="backfill", key_id=""
+        )
         names = (envelope.id, envelope.type, envelope.object_id)
         return Backfilled(place, topic, envelope.object_id.encode(), raw, headers, *names)
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ingress.envelope import BadEnvelope, Envelope, read
-from schemas.headers import EventHeaders, Header
+from ingress.records import event_headers
+from schemas.headers import Header
 from schemas.topics import TopicNames
 from tallyhook.operations.quarantine import Stored
 from tallyhook.settings import Settings
@@ -81,22 +82,13 @@ class Repair:
         return None
 
     def _headers(self, row: Stored, envelope: Envelope) -> list[Header]:
-        made = EventHeaders(
-            id=envelope.id,
-            type=envelope.type,
+        made = event_headers(
+            envelope,
             source=row.headers.get("ce_source") or self._source,
-            subject=envelope.object_id,
-            time=envelope.created_at,
-            object_kind=envelope.kind,
-            status=envelope.status,
-            version=envelope.version,
-            merchant=envelope.merchant,
-            sequence=envelope.sequence,
-            livemode=envelope.livemode,
             received_at=_received_at(row.headers, row.event.at),
             origin="redrive",
             key_id=row.headers["ce_keyid"],
-        ).encode()
+        )
         # What the door carried beside its own: the proof, whatever its headers are called, and the trace.
         return made + [(name, value) for name, value in row.headers.items() if not _is_ours(name)]
 

@@ -100,6 +100,19 @@ class Surroundings:
             for event_id, version, verdict, reason, sequence in (*reversed(applied), *reversed(aside))
         )
 
+    def difference(
+        self,
+        kind: Kind,
+        object_id: str,
+        what: What,
+        member: str | None = None,
+        here: Any = None,
+        there: Any = None,
+        detail: str = "",
+    ) -> Difference:
+        """A difference with the events that led there."""
+        return Difference(kind, object_id, what, member, here, there, detail, self.events(object_id))
+
 
 def _number(value: object) -> int | None:
     """A number as a column or as a header has it."""

@@ -6,13 +6,14 @@ the same however long the lists are.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 from tallyhook.operations.gateway_api import GatewayApi, ListedObject, Orders
 from tallyhook.operations.gateway_http import UnexpectedAnswer
 from tallyhook.operations.reconcile import columns
 from tallyhook.operations.reconcile.columns import Column, Told, Unreadable, unlike
-from tallyhook.operations.reconcile.difference import Compared, Difference, Finding, Surroundings, What
+from tallyhook.operations.reconcile.difference import Compared, Difference, Finding, Surroundings
 from tallyhook.operations.reconcile.seen_ids import SeenIds
 
 SUSPECTS_MAX = 1000
@@ -40,6 +41,7 @@ class OrderCheck:
 
     def __init__(self, kind: OrderKind, api: GatewayApi, around: Surroundings) -> None:
         self._kind, self._api, self._around = kind, api, around
+        self._difference = partial(around.difference, kind.kind)
         self._suspects: list[ListedObject] = []
 
     def run(self) -> Iterator[Finding]:
@@ -128,15 +130,3 @@ class OrderCheck:
     def _is_of_another_merchant(self, object_id: str) -> bool:
         rows = self._around.rows("merchant_of", (object_id,))
         return bool(rows) and rows[0][0] != self._around.merchant
-
-    def _difference(
-        self,
-        object_id: str,
-        what: What,
-        member: str | None = None,
-        here: Any = None,
-        there: Any = None,
-        detail: str = "",
-    ) -> Difference:
-        events = self._around.events(object_id)
-        return Difference(self._kind.kind, object_id, what, member, here, there, detail, events)

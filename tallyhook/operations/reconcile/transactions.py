@@ -4,12 +4,13 @@ They never change, so that other content is a difference at once; what is missin
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from tallyhook.operations.gateway_api import GatewayApi, ListedObject, Listing
 from tallyhook.operations.gateway_http import UnexpectedAnswer
 from tallyhook.operations.reconcile.columns import TRANSACTION_COLUMNS, Unreadable, transaction, unlike
-from tallyhook.operations.reconcile.difference import Compared, Difference, Finding, Surroundings, What
+from tallyhook.operations.reconcile.difference import Compared, Difference, Finding, Surroundings
 from tallyhook.operations.reconcile.orders import PAGE_IDS, SUSPECTS_MAX
 from tallyhook.operations.reconcile.seen_ids import SeenIds
 
@@ -21,6 +22,7 @@ class TransactionCheck:
 
     def __init__(self, api: GatewayApi, around: Surroundings) -> None:
         self._api, self._around = api, around
+        self._difference = partial(around.difference, "balance_transaction")
         self._after: str | None = None
         self._missing_here: list[str] = []
         self._missing_there: list[str] = []
@@ -98,15 +100,3 @@ class TransactionCheck:
                 return
             after = rows[-1][0]
             yield [row[0] for row in rows]
-
-    def _difference(
-        self,
-        btxn_id: str,
-        what: What,
-        member: str | None = None,
-        here: Any = None,
-        there: Any = None,
-        detail: str = "",
-    ) -> Difference:
-        events = self._around.events(btxn_id)
-        return Difference("balance_transaction", btxn_id, what, member, here, there, detail, events)

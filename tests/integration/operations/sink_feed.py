@@ -4,12 +4,12 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from schemas.headers import EventHeaders, verdict_headers
+from schemas.headers import verdict_headers
 from sinks.batch import Applier
 from sinks.records import SinkRecord
 from tallyhook.clock import Clock
 from tallyhook.postgres import Connection, connect
-from tests.integration.operations.operated import MERCHANT, RECEIVED_AT, Operated, deposit_body
+from tests.integration.operations.operated import MERCHANT, Operated, deposit_body, named_headers
 
 MONEY = {
     "ordered_amount_minor": 10_000,
@@ -59,27 +59,9 @@ class SinkFeed:
         self.applier.apply_ready()
 
     def _record(self, applier: Applier, body: bytes) -> SinkRecord:
-        event = json.loads(body)
-        entity = event["data"]["object"]
-        headers = EventHeaders(
-            id=event["id"],
-            type=event["type"],
-            source="/gateway",
-            subject=entity["id"],
-            time=event["created_at"],
-            object_kind=entity["object"],
-            status=entity["status"],
-            version=entity["version"],
-            merchant=event["account"]["merchant_id"],
-            sequence=event["sequence"],
-            livemode=event["livemode"],
-            received_at=RECEIVED_AT,
-            origin="webhook",
-            key_id="k1",
-        )
         offset, self.next_offset = self.next_offset, self.next_offset + 1
         added = verdict_headers("advanced", None, None, 0, offset)
-        return SinkRecord(0, offset, applier.epoch(0), body, [*headers.encode(), *added])
+        return SinkRecord(0, offset, applier.epoch(0), body, [*named_headers(json.loads(body)), *added])
 
 
 def withdrawal_body(

@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 from psycopg.types.json import Jsonb
 
+from tallyhook.clock import SystemClock
+from tallyhook.operations.gaps import GapTable
+from tallyhook.operations.reconcile.difference import Difference, Surroundings
+from tallyhook.operations.reconcile.missing_events import EventCheck
+from tallyhook.postgres import Queries
 from tests.integration.operations.both_sides import (
     deposit,
     found,
@@ -21,6 +26,7 @@ from tests.integration.operations.both_sides import (
 from tests.integration.operations.operated import MERCHANT, Operated
 from tests.integration.operations.test_backfill import listed
 from tests.integration.operations.test_gaps import put_gap
+from tests.integration.operations.test_gateway_api import client
 from tests.integration.operations.tiny_gateway import Fault, TinyGateway
 
 
@@ -71,6 +77,21 @@ def test_an_event_that_never_came(quiet: Operated, gateway: TinyGateway) -> None
     ]
     assert told["differences"][0]["detail"] == "deposit.open of dep_11; `tallyhook backfill --gaps` fetches it"
     assert told["compared"] == {"event": 4}
+
+
+def test_an_event_that_comes_meanwhile_is_no_difference(quiet: Operated, gateway: TinyGateway) -> None:
+    """What is missing is looked for once more after a moment: one of two has come by then."""
+    put_gap(quiet, 10, 11, 1.0)
+    gateway.events = {10: listed(10), 11: listed(11)}
+    schema = quiet.settings.installation.schema_name
+    queries = Queries("tallyhook.operations.reconcile", "reconcile.sql", schema)
+
+    def come() -> None:
+        quiet.connection.execute("UPDATE sequence_gaps SET last_sequence = 10")
+
+    around = Surroundings(quiet.connection, queries, MERCHANT, SystemClock().now, come)
+    found = list(EventCheck(client(gateway), around, GapTable(quiet.connection, schema)).run())
+    assert [finding.there for finding in found if isinstance(finding, Difference)] == [10]
 
 
 @pytest.mark.parametrize(
