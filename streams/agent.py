@@ -39,6 +39,7 @@ class Guardian:
         Args:
             events: Faust's, those of one object in their partition's order.
         """
+        began_at = self._clock.monotonic_seconds()
         by_key = {event.message.key: event for event in events}
 
         def recall(record: Record) -> Any:
@@ -55,11 +56,12 @@ class Guardian:
         self._table.store(changelog, by_key, offsets)
         reach("stream.table_written")
         self.batches += 1
-        self._count(plan, len(events))
+        self._count(plan, len(events), self._clock.monotonic_seconds() - began_at)
 
-    def _count(self, plan: Plan, events: int) -> None:
+    def _count(self, plan: Plan, events: int, seconds: float) -> None:
         for verdict, count in plan.verdicts.items():
             self._metrics.counter("tallyhook_stream_verdicts_total", verdict=verdict).inc(count)
         for reason, count in plan.dead.items():
             self._metrics.counter("tallyhook_stream_dead_lettered_total", reason=reason).inc(count)
         self._metrics.histogram("tallyhook_stream_batch_events").observe(events)
+        self._metrics.histogram("tallyhook_stream_batch_seconds").observe(seconds)

@@ -29,6 +29,7 @@ from tallyhook import logs, topic_rules
 from tallyhook.clock import Clock, SystemClock
 from tallyhook.errors import KafkaUnavailable
 from tallyhook.health import HealthServer
+from tallyhook.lag import LagWatch
 from tallyhook.metrics import Metrics
 from tallyhook.settings import Settings
 
@@ -180,6 +181,8 @@ def run(settings: Settings) -> int:
     except _StopRequested:
         return 0
     metrics = Metrics()
+    metrics.prepare("stream", partition=map(str, range(installation.partitions)))
+    lag_watch = LagWatch(settings.kafka, installation, metrics, SystemClock())
     built = build_app(settings, metrics, topic_id=topic_id)
     watchdog = Watchdog(
         built.view,
@@ -202,8 +205,10 @@ def run(settings: Settings) -> int:
     health.start()
     log.info("stream starts", group=installation.group_id("streams"), health_port=health.port, topic_id=topic_id)
     watchdog.start()
+    lag_watch.start()
     code = _serve(built.faust, on_stop=watchdog.stop)
     built.publisher.close()
+    lag_watch.stop()
     health.stop()
     return code
 

@@ -21,6 +21,7 @@ from tests.integration.streams.traffic import (
 from tests.integration.streams.worker import Worker, until
 
 PROGRAM = "tests.integration.streams.programs.delayed_recovery"
+LATE_FETCH = "tests.integration.streams.programs.late_fetch"
 EVENTS = 800
 
 
@@ -73,7 +74,7 @@ def committed_past(road: Road, lost: set[Place]) -> list[Place]:
 
 @pytest.mark.parametrize("kind", ["repaired", "product"])
 def test_the_repaired_recovery_loses_none_under_the_same_delay(road: Road, make_worker: MakeWorker, kind: str) -> None:
-    """The plain agent with nothing but the repair, and the whole product: every event comes out."""
+    """The plain agent on the repaired app, and the whole product: every event comes out."""
     leave_a_changelog(road)
     road.write(disordered(EVENTS, 80, seed=1))
     worker = delayed(make_worker, kind)
@@ -108,3 +109,34 @@ def test_states_come_back_after_kill_9(road: Road, make_worker: MakeWorker, stor
     ]
     assert set(again) == {"redelivered"}
     assert worker.end(signal.SIGTERM) == 0
+
+
+def rebalanced(road: Road, make_worker: MakeWorker, kind: str) -> Worker:
+    """A worker that recovers a second time, because a fellow joined it while it waited for records."""
+    leave_a_changelog(road)
+    worker = make_worker(kind, program=("-m", LATE_FETCH, kind), environment={"TALLYHOOK_STREAM_STALL_SECONDS": "10"})
+    worker.start()
+    worker.wait_ready()
+    fellow = make_worker("fellow")
+    fellow.start()
+    fellow.wait_ready()
+    road.write(disordered(EVENTS, 80, seed=4))
+    return worker
+
+
+def test_a_changelog_that_is_thrown_away_stops_a_recovery(road: Road, make_worker: MakeWorker) -> None:
+    """Shows the fault, without which the repair would prove nothing: the worker waits until its watchdog ends it."""
+    worker = rebalanced(road, make_worker, "forgetful")
+    assert worker.wait(90) != 0
+    assert "stalled: nothing moved" in worker.log
+
+
+def test_a_changelog_that_came_too_late_is_fetched_again(road: Road, make_worker: MakeWorker) -> None:
+    """The same delays, and what cannot be handed over is taken back: the recovery ends, every event is judged."""
+    worker = rebalanced(road, make_worker, "product")
+    until(lambda: road.unjudged() == 0, 60, lambda: f"all judged; log ends: {worker.log[-3000:]}")
+    assert worker.running
+    assert worker.log.count("Worker ready") == 2
+    assert "fetched while positions changed, fetching again" in worker.log
+    assert_nothing_lost(road)
+    assert_first_passes_in_order(road)

@@ -1,19 +1,21 @@
 """Workers whose recovery takes its time before it resumes the flow (faust-streaming/faust#596).
 
 Usage: python -m tests.integration.streams.programs.delayed_recovery (product | stock | repaired). The fault is a race;
-the delay makes it certain. `stock` is a plain agent on plain Faust, `repaired` the same agent with the repaired
-recovery alone, `product` the whole worker.
+the delay makes it certain. `stock` is a plain agent on plain Faust, `repaired` the same agent on the repaired app,
+`product` the whole worker.
 """
 
 import asyncio
 import sys
+from functools import partial
 from typing import Any
 
 import faust
 from faust.transport import consumer as transport
 
 from schemas.topics import TopicNames
-from streams.faust_repairs import SafeTableManager
+from streams.ending import end_process
+from streams.faust_repairs import RepairedApp
 from tallyhook.settings import Settings, load
 from tests.integration.streams.programs import product
 
@@ -35,7 +37,10 @@ def delay_the_seek() -> None:
 def plain(settings: Settings, *, repaired: bool) -> Any:
     """An agent that passes every event on, with a table to recover."""
     names, partitions = TopicNames(settings.installation.topic_prefix), settings.installation.partitions
-    app = faust.App(
+    make = faust.App
+    if repaired:
+        make = partial(RepairedApp, commit_notes={}, fetch_min_bytes=1, on_position_lost=end_process)
+    app = make(
         settings.installation.group_id("streams"),
         broker=f"kafka://{settings.kafka.bootstrap}",
         datadir=str(settings.stream.data_dir),
@@ -47,7 +52,6 @@ def plain(settings: Settings, *, repaired: bool) -> Any:
         stream_wait_empty=True,
         web_enabled=False,
         autodiscover=False,
-        **({"TableManager": SafeTableManager} if repaired else {}),
     )
     events = app.topic(names.events, key_type=bytes, value_type=bytes, partitions=partitions)
     out = app.topic(names.state_changes, key_type=bytes, value_type=bytes, partitions=partitions)
