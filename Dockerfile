@@ -41,9 +41,11 @@ FROM ${PYTHON_IMAGE} AS run
 
 ARG VERSION=0.1.0
 ARG REVISION=unknown
+ARG CREATED=unknown
 LABEL org.opencontainers.image.title="tallyhook" \
       org.opencontainers.image.description="Exactly-once business effects from at-least-once, out-of-order payment webhooks" \
       org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.created="${CREATED}" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 
@@ -66,6 +68,10 @@ USER 10001:10001
 # Webhooks, and the health pages of stream, sink and relay.
 EXPOSE 8080 9101 9102 9103
 
-# There is no HEALTHCHECK: one image serves processes with different ports, so compose and chart ask each its own.
+# Asks the health page of whichever process the container runs whether it lives; a job is healthy while it runs. A
+# supervisor that replaces unhealthy containers must not do so because a database is away, hence not `readyz`.
+HEALTHCHECK --interval=15s --timeout=5s --start-period=180s --retries=3 \
+    CMD ["python", "-m", "tallyhook.operations.healthcheck", "livez"]
+
 ENTRYPOINT ["tallyhook"]
 CMD ["--help"]

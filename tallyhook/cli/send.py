@@ -2,7 +2,9 @@
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import typer
@@ -18,10 +20,15 @@ from tallyhook.cli.signing_options import (
     TimestampOption,
     signing_key,
 )
+from tallyhook.clock import SystemClock
 from tallyhook.errors import UsageError
 from tallyhook.gateway import sources
+from tallyhook.gateway.fresh import freshened
 from tallyhook.gateway.posting import Answer, Poster
 from tallyhook.gateway.signing import SigningKey, webhook_id
+from tallyhook.operations.awaiting import Awaiting, Judged
+from tallyhook.postgres import connect
+from tallyhook.settings import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,37 +56,72 @@ def send(
     message_id: IdOption = None,
     timestamp: TimestampOption = None,
     tamper: bool = typer.Option(False, "--tamper", help="Change a bit after signing: must be refused with 401."),
+    fresh: bool = typer.Option(
+        False, "--fresh", help="Give events and their objects new ids and this moment, so that they were never sent."
+    ),
+    await_verdict: float | None = typer.Option(
+        None, "--await-verdict", min=0.1, max=3600, help="Then wait so many seconds for the verdicts in the database."
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Sign and post FILE: one event, a JSON array of events, or one a line, in their order; each signed when posted.
 
-    Exit code 1 unless every answer was 2xx.
+    Exit code 1 unless every answer was 2xx and, with --await-verdict, every delivery was judged in
+    TALLYHOOK_DATABASE_URL and none set aside.
 
     Example: tallyhook send event.json --key-file keys/signing_key --url http://127.0.0.1:8080/webhooks
 
     Example: tallyhook send scenario.jsonl --key-file keys/signing_key --times 3 --json
+
+    Example: tallyhook send event.json --key-file keys/signing_key --fresh --await-verdict 30
     """
     events = list(sources.events(sources.read_bytes(file)))
     if not events:
         raise UsageError(f"{file} holds no event")
+    if fresh:
+        events = list(freshened(events, SystemClock().now()))
     posts = [(_id_of(number, event, message_id), event) for number, event in enumerate(events, start=1)]
     sending = Sending(signing_key(key, key_file), timestamp, tamper)
     poster = Poster(url)
     answers: list[dict[str, object]] = []
-    refused = 0
-    try:
-        for event_id, answer in _attempts(sending, poster, posts, times):
-            refused += not answer.accepted
+    accepted: Counter[str] = Counter()
+    judged: list[Judged] = []
+    with ExitStack() as open_now:
+        open_now.callback(poster.close)
+        awaiting = None
+        if await_verdict is not None:
+            settings = load()
+            connection = open_now.enter_context(connect(settings.database, "send"))
+            awaiting = Awaiting(connection, settings.installation, (_event_id(*post) for post in posts))
+        try:
+            for (message_id, event), answer in _attempts(sending, poster, posts, times):
+                accepted[_event_id(message_id, event)] += answer.accepted
+                if as_json:
+                    answers.append({"id": message_id, "status": answer.status, "body": answer.text})
+                else:
+                    print(f"{message_id}  {answer.status or '---'}  {escaped(answer.text)}")
+            if awaiting is not None and await_verdict is not None:
+                judged = awaiting.wait(+accepted, await_verdict)
+        finally:
             if as_json:
-                answers.append({"id": event_id, "status": answer.status, "body": answer.text})
-            else:
-                print(f"{event_id}  {answer.status or '---'}  {escaped(answer.text)}")
-    finally:
-        poster.close()
-        if as_json:
-            print_json(answers)
-    if refused:
+                print_json(answers if await_verdict is None else {"answers": answers, "verdicts": judged})
+    if not as_json:
+        _print_verdicts(judged)
+    if accepted.total() < len(posts) * times or not all(one.good for one in judged):
         raise typer.Exit(1)
+
+
+def _print_verdicts(judged: list[Judged]) -> None:
+    for one in judged:
+        for delivery in one.deliveries:
+            print(f"{escaped(one.event_id)}  {delivery.verdict}  {escaped(delivery.why)}")
+        if one.missing:
+            print(f"{escaped(one.event_id)}  no verdict of {one.missing}: `tallyhook explain` says what there is")
+
+
+def _event_id(message_id: str, event: sources.SourceEvent) -> str:
+    """What the stores call it: the id in the bytes, whatever the header says."""
+    return event.id or message_id
 
 
 def _id_of(number: int, event: sources.SourceEvent, given: str | None) -> str:
@@ -92,7 +134,7 @@ def _id_of(number: int, event: sources.SourceEvent, given: str | None) -> str:
 
 def _attempts(
     sending: Sending, poster: Poster, posts: list[tuple[str, sources.SourceEvent]], times: int
-) -> Iterator[tuple[str, Answer]]:
+) -> Iterator[tuple[tuple[str, sources.SourceEvent], Answer]]:
     columns = (TextColumn("sending"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     total = len(posts) * times
     display = Progress(
@@ -105,7 +147,7 @@ def _attempts(
     )
     with display as progress:
         task = progress.add_task("", total=total)
-        for message_id, event in posts:
+        for post in posts:
             for _ in range(times):
-                yield message_id, sending.attempt(poster, message_id, event)
+                yield post, sending.attempt(poster, *post)
                 progress.advance(task)

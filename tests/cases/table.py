@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 CASES = range(1, 27)
-NOT_YET = frozenset({24, 25})
+NOT_YET: frozenset[int] = frozenset()
 """Cases that no test tells yet; whoever writes one takes its number out of here."""
 
 PROPERTY = "case"

@@ -1,31 +1,28 @@
 {{/*
-A job that runs before an installation or upgrade. Takes {root, component, args, weight}. Its settings stand in the
-manifest itself: hooks run before the release's config map exists.
+The pod of a job. Takes {root, component, args}. Its settings stand in the manifest itself: hooks run before the
+release's config map exists.
 */}}
 {{- define "tallyhook.job" -}}
 {{- $root := .root -}}
-{{- $of := merge (dict "database" true "resources" $root.Values.jobs.resources) . -}}
+{{- $jobs := $root.Values.jobs -}}
+{{- $account := dict "root" $root "component" "jobs" "values" $jobs -}}
+{{- $of := merge (dict "database" true "values" $jobs "objectAnnotations" $jobs.annotations
+    "serviceAccountName" (include "tallyhook.serviceAccountName" $account)) . -}}
 apiVersion: batch/v1
 kind: Job
 metadata:
-  name: {{ include "tallyhook.fullname" $root }}-{{ .component }}
-  labels:
-    {{- include "tallyhook.labels" $of | nindent 4 }}
-  annotations:
-    helm.sh/hook: pre-install,pre-upgrade
-    helm.sh/hook-weight: {{ .weight | quote }}
-    # A failed job stays, so that its log can be read.
-    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+  {{- include "tallyhook.metadata" $of | nindent 2 }}
 spec:
   backoffLimit: 6
-  activeDeadlineSeconds: {{ $root.Values.jobs.deadlineSeconds }}
+  activeDeadlineSeconds: {{ $jobs.deadlineSeconds }}
   template:
     metadata:
       labels:
-        {{- include "tallyhook.selector" $of | nindent 8 }}
-        {{- with $root.Values.pod.labels }}
+        {{- include "tallyhook.podLabels" $of | nindent 8 }}
+      {{- with merge (dict) ($jobs.pod.annotations | default dict) $root.Values.pod.annotations }}
+      annotations:
         {{- toYaml . | nindent 8 }}
-        {{- end }}
+      {{- end }}
     spec:
       restartPolicy: Never
       {{- include "tallyhook.podSpec" $of | nindent 6 }}
@@ -37,4 +34,7 @@ spec:
             - {name: {{ $name }}, value: {{ $value | quote }}}
             {{- end }}
             {{- include "tallyhook.databaseEnv" $root | trim | nindent 12 }}
+            {{- with include "tallyhook.extraEnv" $of | trim }}
+            {{- . | nindent 12 }}
+            {{- end }}
 {{- end }}

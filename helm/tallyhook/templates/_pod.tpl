@@ -1,34 +1,33 @@
 {{/*
-The pod of one component. Takes {root, component, args, port, database, keys, data, grace, resources,
-annotations, env, labels}; `database`, `keys`, `data` say which secrets and folders are mounted.
+The pod of one component. Takes {root, component, values, args, port, database, keys, data, grace, preStop, env, shard};
+`values` are the component's, `database`, `keys`, `data` say which secrets and folders are mounted.
 */}}
 {{- define "tallyhook.podTemplate" -}}
 {{- $root := .root -}}
 metadata:
   labels:
-    {{- include "tallyhook.selector" . | nindent 4 }}
-    {{- with $root.Values.pod.labels }}
-    {{- toYaml . | nindent 4 }}
-    {{- end }}
+    {{- include "tallyhook.podLabels" . | nindent 4 }}
   annotations:
     # A changed setting replaces the pods: they read their environment once.
     tallyhook/settings-checksum: {{ include "tallyhook.settings" $root | sha256sum }}
-    {{- with .annotations }}
+    {{- with merge (dict) (.values.pod.annotations | default dict) $root.Values.pod.annotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
   {{- include "tallyhook.podSpec" . | nindent 2 }}
-  {{- with $root.Values.pod.topologySpreadConstraints }}
+  {{- with .values.pod.topologySpreadConstraints | default $root.Values.pod.topologySpreadConstraints }}
   topologySpreadConstraints:
     {{- toYaml . | nindent 4 }}
   {{- else }}
   topologySpreadConstraints:
+    {{- range list "topology.kubernetes.io/zone" "kubernetes.io/hostname" }}
     - maxSkew: 1
-      topologyKey: kubernetes.io/hostname
+      topologyKey: {{ . }}
       whenUnsatisfiable: ScheduleAnyway
       labelSelector:
         matchLabels:
-          {{- include "tallyhook.selector" . | nindent 10 }}
+          {{- include "tallyhook.selector" $ | nindent 10 }}
+    {{- end }}
   {{- end }}
   terminationGracePeriodSeconds: {{ .grace }}
   containers:
@@ -37,13 +36,25 @@ spec:
       envFrom:
         - configMapRef:
             name: {{ include "tallyhook.fullname" $root }}
-      {{- with .env }}
+      {{- $extra := include "tallyhook.extraEnv" . | trim }}
+      {{- if or .env $extra }}
       env:
+        {{- with .env }}
         {{- . | trim | nindent 8 }}
+        {{- end }}
+        {{- with $extra }}
+        {{- . | nindent 8 }}
+        {{- end }}
       {{- end }}
       ports:
         - name: http
           containerPort: {{ .port }}
+      {{- with .preStop }}
+      lifecycle:
+        preStop:
+          exec:
+            command: [sleep, {{ . | quote }}]
+      {{- end }}
       # A start may replay a changelog or wait for a database: minutes are allowed before liveness counts.
       startupProbe:
         httpGet: {path: /livez, port: http}
@@ -63,31 +74,37 @@ spec:
         failureThreshold: 1
 {{- end }}
 
+{{- define "tallyhook.podLabels" -}}
+{{- include "tallyhook.selector" . }}
+{{- with merge (dict) (.values.pod.labels | default dict) .root.Values.pod.labels .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* What deployments and jobs have in common above their containers. */}}
 {{- define "tallyhook.podSpec" -}}
-{{- $root := .root -}}
+{{- $all := .root.Values.pod -}}
+{{- $own := .values.pod -}}
 # The cluster would put variables such as TALLYHOOK_INGRESS_PORT=tcp://... beside the settings of the same names.
 enableServiceLinks: false
 automountServiceAccountToken: false
-{{- with $root.Values.pod.serviceAccountName }}
-serviceAccountName: {{ . }}
-{{- end }}
-{{- with $root.Values.pod.priorityClassName }}
+serviceAccountName: {{ .serviceAccountName | default (include "tallyhook.serviceAccountName" .) }}
+{{- with $own.priorityClassName | default $all.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with $root.Values.image.pullSecrets }}
+{{- with .root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $root.Values.pod.nodeSelector }}
+{{- with $own.nodeSelector | default $all.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $root.Values.pod.tolerations }}
+{{- with concat $all.tolerations ($own.tolerations | default list) }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with $root.Values.pod.affinity }}
+{{- with $own.affinity | default $all.affinity }}
 affinity:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -99,78 +116,9 @@ securityContext:
   fsGroupChangePolicy: OnRootMismatch
   seccompProfile: {type: RuntimeDefault}
 volumes:
-  - name: tmp
-    emptyDir: {sizeLimit: 64Mi}
-  {{- with $root.Values.kafka.sasl }}
-  {{- if .existingSecret }}
-  - name: kafka-sasl
-    secret:
-      secretName: {{ .existingSecret }}
-      defaultMode: 0440
-      items: [{key: {{ .passwordKey | quote }}, path: password}]
-  {{- end }}
-  {{- end }}
-  {{- with $root.Values.kafka.tls }}
-  {{- if .existingSecret }}
-  - name: kafka-tls
-    secret:
-      secretName: {{ .existingSecret }}
-      defaultMode: 0440
-      items:
-        - {key: {{ .caKey | quote }}, path: ca.crt}
-        {{- if .certificateKey }}
-        - {key: {{ .certificateKey | quote }}, path: tls.crt}
-        - {key: {{ .privateKeyKey | quote }}, path: tls.key}
-        {{- end }}
-        {{- if .privateKeyPasswordKey }}
-        - {key: {{ .privateKeyPasswordKey | quote }}, path: key-password}
-        {{- end }}
-  {{- end }}
-  {{- end }}
-  {{- if .database }}
-  {{- with $root.Values.database }}
-  {{- if .existingSecret }}
-  - name: database
-    secret:
-      secretName: {{ .existingSecret }}
-      defaultMode: 0440
-      items:
-        {{- if .passwordKey }}
-        - {key: {{ .passwordKey | quote }}, path: password}
-        {{- end }}
-        {{- if .urlKey }}
-        - {key: {{ .urlKey | quote }}, path: url}
-        {{- end }}
-  {{- end }}
-  {{- if .tlsExistingSecret }}
-  - name: database-tls
-    secret:
-      secretName: {{ .tlsExistingSecret }}
-      defaultMode: 0440
-  {{- end }}
-  {{- end }}
-  {{- end }}
-  {{- if .keys }}
-  {{- with $root.Values.ingress.publicKeys }}
-  {{- if .existingSecret }}
-  - name: public-keys
-    secret:
-      secretName: {{ .existingSecret }}
-      defaultMode: 0440
-      items: [{key: {{ .key | quote }}, path: public-keys}]
-  {{- end }}
-  {{- end }}
-  {{- with $root.Values.ingress.endpoints.existingSecret }}
-  # Whole, because the file of endpoints names files of keys that lie beside it.
-  - name: endpoints
-    secret:
-      secretName: {{ . }}
-      defaultMode: 0440
-  {{- end }}
-  {{- end }}
-  {{- if eq (.data | default "") "emptyDir" }}
-  - name: data
-    emptyDir: {}
+  {{- include "tallyhook.volumes" . | nindent 2 }}
+  {{- with concat $all.extraVolumes ($own.extraVolumes | default list) }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
 {{- end }}
 
@@ -185,28 +133,22 @@ securityContext:
   readOnlyRootFilesystem: true
   capabilities: {drop: [ALL]}
 resources:
-  {{- toYaml .resources | nindent 2 }}
+  {{- toYaml .values.resources | nindent 2 }}
 volumeMounts:
-  - {name: tmp, mountPath: /tmp}
-  {{- if $root.Values.kafka.sasl.existingSecret }}
-  - {name: kafka-sasl, mountPath: /etc/tallyhook/kafka-sasl, readOnly: true}
+  {{- include "tallyhook.volumeMounts" . | nindent 2 }}
+  {{- with concat $root.Values.pod.extraVolumeMounts (.values.pod.extraVolumeMounts | default list) }}
+  {{- toYaml . | nindent 2 }}
   {{- end }}
-  {{- if $root.Values.kafka.tls.existingSecret }}
-  - {name: kafka-tls, mountPath: /etc/tallyhook/kafka-tls, readOnly: true}
-  {{- end }}
-  {{- if and .database $root.Values.database.existingSecret }}
-  - {name: database, mountPath: /etc/tallyhook/database, readOnly: true}
-  {{- end }}
-  {{- if and .database $root.Values.database.tlsExistingSecret }}
-  - {name: database-tls, mountPath: /etc/tallyhook/database-tls, readOnly: true}
-  {{- end }}
-  {{- if and .keys $root.Values.ingress.publicKeys.existingSecret }}
-  - {name: public-keys, mountPath: /etc/tallyhook/public-keys, readOnly: true}
-  {{- end }}
-  {{- if and .keys $root.Values.ingress.endpoints.existingSecret }}
-  - {name: endpoints, mountPath: /etc/tallyhook/endpoints, readOnly: true}
-  {{- end }}
-  {{- if .data }}
-  - {name: data, mountPath: /var/lib/tallyhook/streams}
-  {{- end }}
+{{- end }}
+
+{{/* Variables of the user's own; a name that the chart gives a value would be overwritten for one pod alone. */}}
+{{- define "tallyhook.extraEnv" -}}
+{{- $made := concat (fromYaml (include "tallyhook.settings" .root) | keys) (list "TALLYHOOK_RELAY_SHARD"
+    "TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE" "TALLYHOOK_INGRESS_ENDPOINTS_FILE" "TALLYHOOK_DATABASE_URL" "TALLYHOOK_DATABASE_URL_FILE" "TALLYHOOK_DATABASE_PASSWORD_FILE") -}}
+{{- range concat .root.Values.pod.extraEnv (.values.pod.extraEnv | default list) }}
+{{- if has .name $made }}
+{{- fail (printf "extraEnv: %s is made by the chart from another value: set it there, or under settings." .name) }}
+{{- end }}
+- {{ toJson . }}
+{{- end }}
 {{- end }}

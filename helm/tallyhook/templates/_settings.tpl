@@ -37,12 +37,6 @@ TALLYHOOK_KAFKA_SSL_KEY_PASSWORD_FILE: /etc/tallyhook/kafka-tls/key-password
 {{- end }}
 TALLYHOOK_INGRESS_HOST: "0.0.0.0"
 TALLYHOOK_INGRESS_PORT: "8080"
-{{- if .Values.ingress.publicKeys.existingSecret }}
-TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE: /etc/tallyhook/public-keys/public-keys
-{{- end }}
-{{- if .Values.ingress.endpoints.existingSecret }}
-TALLYHOOK_INGRESS_ENDPOINTS_FILE: {{ printf "/etc/tallyhook/endpoints/%s" .Values.ingress.endpoints.key | quote }}
-{{- end }}
 TALLYHOOK_INGRESS_SHUTDOWN_SECONDS: {{ include "tallyhook.text" .Values.ingress.shutdownSeconds | quote }}
 TALLYHOOK_INGRESS_ANNOUNCE_SECONDS: {{ include "tallyhook.text" .Values.ingress.announceSeconds | quote }}
 {{- with .Values.ingress.merchantId }}
@@ -60,6 +54,18 @@ TALLYHOOK_RELAY_SHARDS: {{ include "tallyhook.text" .Values.relay.shards | quote
 {{- end }}
 {{- end }}
 
+{{/* The files of the door's keys: only for the door, since `tallyhook doctor` in another pod would miss them. */}}
+{{- define "tallyhook.keysEnv" -}}
+{{- with .Values.ingress }}
+{{- if .publicKeys.existingSecret }}
+- {name: TALLYHOOK_INGRESS_PUBLIC_KEYS_FILE, value: /etc/tallyhook/public-keys/public-keys}
+{{- end }}
+{{- if .endpoints.existingSecret }}
+- {name: TALLYHOOK_INGRESS_ENDPOINTS_FILE, value: {{ printf "/etc/tallyhook/endpoints/%s" .endpoints.key | quote }}}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{/* The database's variables: only for those who speak to it. */}}
 {{- define "tallyhook.databaseEnv" -}}
 {{- with .Values.database }}
@@ -70,6 +76,17 @@ TALLYHOOK_RELAY_SHARDS: {{ include "tallyhook.text" .Values.relay.shards | quote
 {{- end }}
 {{- if and .existingSecret .passwordKey }}
 - {name: TALLYHOOK_DATABASE_PASSWORD_FILE, value: /etc/tallyhook/database/password}
+{{- end }}
+# libpq's own variables: what the URI says wins over them.
+{{- with .tls.mode }}
+- {name: PGSSLMODE, value: {{ . | quote }}}
+{{- end }}
+{{- if .tls.existingSecret }}
+- {name: PGSSLROOTCERT, value: /etc/tallyhook/database-tls/ca.crt}
+{{- if .tls.certificateKey }}
+- {name: PGSSLCERT, value: /etc/tallyhook/database-tls/tls.crt}
+- {name: PGSSLKEY, value: /etc/tallyhook/database-tls/tls.key}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

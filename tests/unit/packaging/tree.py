@@ -10,6 +10,16 @@ from tallyhook.settings import Settings, describe, load, unknown_variables
 ROOT = Path(__file__).resolve().parents[3]
 CHART = ROOT / "helm" / "tallyhook"
 EXAMPLES = (ROOT / "examples" / "helm" / "single-node.yaml", ROOT / "examples" / "helm" / "replicated.yaml")
+OWN_VALUES = Path(__file__).with_name("values")
+VALUE_SETS = {
+    "minimal": EXAMPLES[0],
+    "production": EXAMPLES[1],
+    "test mode": ROOT / "examples" / "helm" / "test-mode.yaml",
+    "KEDA": ROOT / "examples" / "helm" / "autoscaled.yaml",
+    "SASL and TLS": OWN_VALUES / "sasl-tls.yaml",
+    "everything": OWN_VALUES / "everything.yaml",
+}
+"""What the chart is rendered with, by name."""
 
 
 def settings_from(environment: Mapping[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
