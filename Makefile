@@ -6,9 +6,10 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SECONDS_EACH ?= 30
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test lint verify cases chaos bench format requirements clean
+.PHONY: help demo test lint verify helm-verify alerts-verify cases chaos hostile fuzz bench format requirements clean
 
 help: ## Show the targets.
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk -F ':.*?## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -33,11 +34,31 @@ lint: $(VENV)/.complete ## Check style, types, import directions and dependencie
 
 verify: lint test ## Everything that is checked before a merge.
 
+helm-verify: $(VENV)/.complete ## Check the chart: lint, rendering, refusals, under Helm 3 and 4, against every Kubernetes at hand.
+	@$(PYTEST) tests/unit/packaging -k "chart or compose or dockerfile or healthcheck" --every-kubernetes $(ARGS)
+
+alerts-verify: $(VENV)/.complete ## Check metrics, dashboard, alerts and runbooks, with a Prometheus that scrapes a running pipeline.
+	@command -v promtool >/dev/null && command -v prometheus >/dev/null || { echo "promtool and prometheus are not installed (Debian: apt-get install prometheus)"; exit 1; }
+	@$(BIN)/python -m tallyhook.operations.metrics_page --check
+	@$(BIN)/python -m tallyhook.operations.dashboard --check
+	@$(PYTEST) tests/alerts tests/unit/test_metrics.py tests/unit/test_lag.py $(ARGS)
+
 cases: $(VENV)/.complete ## Run every case from the life of webhook receivers, the long ones too.
 	@$(PYTEST) tests/cases $(ARGS)
 
-chaos: $(VENV)/.complete ## Kill every part again and again under load (long).
-	@$(PYTEST) -m chaos --chaos-long $(ARGS)
+chaos: $(VENV)/.complete ## Kill, freeze, cut, fill up and slow down every part under load (half an hour, 40 minutes at most).
+	@$(PYTEST) tests/chaos tests/integration -m chaos --chaos-long --session-timeout=2400 $(ARGS)
+
+hostile: $(VENV)/.complete ## Send 100,000 hostile requests to the door, and everything else that reads what strangers send.
+	@$(PYTEST) tests/hostile --hostile-long $(ARGS)
+
+# Atheris has wheels for Linux on x86_64 alone, so that it is no part of the development requirements.
+fuzz: $(VENV)/.complete ## Search with Atheris for bytes that break a reader (Linux; SECONDS_EACH=30 for each of the targets).
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements/fuzz.txt
+	@for target in tests/hostile/fuzz_*.py; do \
+	  echo "$$target"; \
+	  $(BIN)/python -m tests.hostile.$$(basename $$target .py) -max_total_time=$(SECONDS_EACH) -max_len=4096 -verbosity=0; \
+	done
 
 bench: $(VENV)/.complete ## Measure the stages beside hand-written ones.
 	@$(BIN)/tallyhook bench sink

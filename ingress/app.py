@@ -69,9 +69,11 @@ class _Process:
                 max_headers=settings.ingress.max_headers,
                 max_header_bytes=settings.ingress.max_header_bytes,
                 body_timeout_seconds=settings.ingress.body_timeout_seconds,
+                max_held_bytes=settings.ingress.max_held_bytes,
             ),
             max_connections=_allow_files(wanted + _OTHER_FILES) - _OTHER_FILES,
         )
+        self._door.make_room = self._server.cut_oldest_body
         self._stop: asyncio.Future[int] | None = None
         self._ending = False
         self._fatal: str | None = None

@@ -1,9 +1,10 @@
 """One connection: its requests are answered one after the other, each phase has its time."""
 
 import asyncio
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ingress.handler import Handler
+from ingress.held_bytes import HeldBytes
 from ingress.limits import Limits
 from ingress.messages import Request, Response
 from ingress.refusals import Refused
@@ -15,10 +16,15 @@ from tallyhook.failpoints import reach
 _log = logs.logger(__name__)
 
 
+Welcome = Literal["taken", "turned away", "cut off"]
+"""What becomes of a new connection: served, answered 503 and ended, or ended without a word."""
+
+
 class Owner(Protocol):
     """Who keeps the connections."""
 
     limits: Limits
+    held: HeldBytes
 
     @property
     def ending(self) -> bool:
@@ -30,8 +36,12 @@ class Owner(Protocol):
         """Whether connections without a request shall end."""
         ...
 
-    def opened(self, connection: "Connection") -> bool:
-        """False when there are too many."""
+    def opened(self, connection: "Connection") -> Welcome:
+        """Whether there is room for one more."""
+        ...
+
+    def turned(self, connection: "Connection", phase: str) -> None:
+        """A phase of the connection begins."""
         ...
 
     def closed(self, connection: "Connection") -> None:
@@ -50,7 +60,8 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, owner: Owner, handler: Handler, loop: asyncio.AbstractEventLoop) -> None:
         self._owner, self._handler, self._loop, self._limits = owner, handler, loop, owner.limits
-        self._reader = RequestReader(owner.limits, handler, self._ask_for_body)
+        self._reader = RequestReader(owner.limits, handler, self._ask_for_body, owner.held)
+        self.feeding = False
         self._transport: asyncio.Transport | None = None
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -62,7 +73,12 @@ class Connection(asyncio.Protocol):
         if not isinstance(transport, asyncio.Transport):
             raise TypeError("a stream transport is needed")
         self._transport = transport
-        if not self._owner.opened(self):
+        welcome = self._owner.opened(self)
+        if welcome == "cut off":
+            self._handler.refused(Refused("connections", "far too many connections"))
+            self._abort()
+            return
+        if welcome == "turned away":
             self._reader.give_up(Refused("connections", "too many connections"))
             self._step()
             return
@@ -75,7 +91,9 @@ class Connection(asyncio.Protocol):
             if self._discarded_bytes > self._limits.linger_bytes:
                 self._abort()
             return
+        self.feeding = True
         self._reader.feed(data)
+        self.feeding = False
         self._step()
 
     def eof_received(self) -> bool:
@@ -92,7 +110,7 @@ class Connection(asyncio.Protocol):
         self._reader.drop()
         for arrival in self._reader.arrivals:
             if arrival.request is not None:
-                self._handler.left()
+                self._let_go(arrival.request)
         self._reader.arrivals.clear()
         self._transport = None
         self._owner.closed(self)
@@ -110,6 +128,18 @@ class Connection(asyncio.Protocol):
         """Ends the connection unless a request is under way."""
         if self._reader.phase == "idle" and self._task is None and not self._reader.arrivals:
             self._close()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is the sender's turn: no whole request of it is under way."""
+        return self._task is None and not self._reader.arrivals
+
+    def make_room(self) -> None:
+        """Ends a waiting connection at once, so that another one can be served."""
+        if self._reader.phase in ("head", "body"):
+            self._handler.refused(Refused("connections", "not whole yet when its place was needed"))
+        self._reader.drop()
+        self._abort()
 
     def give_up(self, refusal: Refused) -> None:
         """Refuses what has not arrived whole; what is being published keeps its own deadline."""
@@ -145,11 +175,15 @@ class Connection(asyncio.Protocol):
             _log.exception("a request met an error of ours")
             response = self._handler.refused(Refused("internal", type(failure).__name__))
         finally:
-            self._handler.left()
+            self._let_go(request)
             self._task = None
         self._write(response, keep_alive, unread=False)
         reach("ingress.answered")
         self._step()
+
+    def _let_go(self, request: Request) -> None:
+        self._handler.left()
+        self._owner.held.give_back(len(request.body))
 
     def _write(self, response: Response, keep_alive: bool, *, unread: bool) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -191,6 +225,7 @@ class Connection(asyncio.Protocol):
             return
         self._disarm()
         self._timed = phase
+        self._owner.turned(self, phase[0])
         seconds = {
             "new": self._limits.head_timeout_seconds,
             "idle": self._limits.idle_timeout_seconds,

@@ -20,7 +20,6 @@ from tallyhook.metrics import Metrics
 from tallyhook.settings import Installation
 
 _log = logs.logger(__name__)
-_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Door:
@@ -35,6 +34,7 @@ class Door:
 
     Attributes:
         publisher: None while Kafka has not answered, or a topic's record limit has changed.
+        make_room: refuses a request whose body is still on its way; false when there is none. Then `left` has followed.
         topic_body_bytes: largest body that every topic takes.
         takes_test_events: whether the topic for `livemode: false` exists.
     """
@@ -58,16 +58,18 @@ class Door:
         self._quiet = QuietLog(_log, clock)
         self._in_flight = 0
         self.publisher: Publisher | None = None
+        self.make_room: Callable[[], bool] = lambda: False
         self.takes_test_events = False
         self.topic_body_bytes = 0
         self.shutting_down = False
-        self._pages: dict[str, Callable[[], Response]] = {
-            "/livez": lambda: _health(self._not_live()),
-            "/readyz": lambda: _health(self._not_ready()),
+        self._pages: dict[str, Callable[[Head], Response]] = {
+            "/livez": lambda _: _health(self._not_live()),
+            "/readyz": lambda _: _health(self._not_ready()),
             "/metrics": self._exposition,
         }
-        for reason in REFUSAL_REASONS:
-            metrics.counter("tallyhook_ingress_refused_total", reason=reason)
+        metrics.prepare(
+            "ingress", reason=REFUSAL_REASONS, endpoint=sorted({endpoint.name for endpoint in endpoints.values()})
+        )
         self._accepted = metrics.counter("tallyhook_ingress_accepted_total")
         self._publish_seconds = metrics.histogram("tallyhook_ingress_publish_seconds")
 
@@ -76,7 +78,7 @@ class Door:
         page = self._pages.get(head.path)
         if page is not None:
             if head.method in ("GET", "HEAD"):
-                return page()
+                return page(head)
             return self._refuse("method", f"not for {head.path}", allow="GET, HEAD")
         if head.path not in self._endpoints:
             return self._refuse("not_found", "no such path")
@@ -88,7 +90,7 @@ class Door:
             return self._refuse("shutting_down", "the process is ending", close=True)
         if self.publisher is None:
             return self._refuse("starting", "Kafka has not answered yet")
-        if self._in_flight >= self._max_in_flight:
+        if self._in_flight >= self._max_in_flight and not self.make_room():
             return self._refuse("in_flight", f"{self._in_flight} requests are under way")
         self._in_flight += 1
         return None
@@ -183,10 +185,11 @@ class Door:
         self._quiet.info("refused", reason=reason, detail=detail, **facts)
         return response_of(reason, allow=allow, close=close)
 
-    def _exposition(self) -> Response:
+    def _exposition(self, head: Head) -> Response:
         self._metrics.gauge("tallyhook_ingress_in_flight").set(self._in_flight)
         self._metrics.gauge("tallyhook_ready").set(0 if self._not_ready() else 1)
-        return Response(200, self._metrics.exposition(), _TEXT)
+        accept = b",".join(head.all(b"accept")).decode("latin-1")
+        return Response(200, *self._metrics.exposition(accept))
 
 
 def _demand_live_key(receipt: Receipt, livemode: object) -> None:

@@ -11,6 +11,7 @@ from ingress.schemes import Scheme
 from ingress.schemes.raw_body import ENCODINGS, RawBody
 from ingress.schemes.standard_webhooks import StandardWebhooks
 from ingress.toml_tables import Table, tables_of
+from schemas.door import ENDPOINT_NAME
 from tallyhook.errors import SettingsError
 from tallyhook.settings import IngressSettings
 
@@ -24,7 +25,7 @@ BODY_BYTES = (1024, 8_388_608)
 MAX_ENDPOINTS = 64
 MAX_FILE_BYTES = 262_144
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_NAME = re.compile(ENDPOINT_NAME)
 _NAME_MEANING = "1 to 64 letters, digits, '.', '_' or '-', a letter or digit first"
 _PATH = re.compile(r"[^\x00-\x1f]{1,4096}")
 _MERCHANT = re.compile(r"[^\x00-\x1f\x7f]{1,512}")

@@ -179,7 +179,7 @@ class KafkaWatch:
         self._door.takes_test_events = known.test_events
         if not known.test_events and self._settings.installation.livemode:
             _log.warning(
-                "test events (livemode: false) go to the dead letters: their topic does not exist; "
-                "create it with `tallyhook topics apply`",
+                "test events (livemode: false) go to the dead letters: their topic does not exist, or this user "
+                "may not see it; create it with `tallyhook topics apply`, or see `tallyhook topics acl`",
                 topic=TopicNames(self._settings.installation.test_prefix).events,
             )

@@ -1,6 +1,7 @@
 """The keys of all endpoints while the process runs: read again, and shown when those that vouch have changed."""
 
 import asyncio
+import math
 from collections.abc import Sequence
 
 from ingress.endpoints import Endpoint
@@ -23,8 +24,6 @@ class KeyWatch:
         self._endpoints, self._reload_seconds = endpoints, reload_seconds
         self._metrics, self._clock = metrics, clock
         self._shown: dict[str, list[str]] = {}
-        for outcome in ("changed", "failed"):
-            metrics.counter("tallyhook_ingress_key_reloads_total", outcome=outcome)
 
     async def run(self) -> None:
         """Never returns."""
@@ -40,6 +39,9 @@ class KeyWatch:
         for endpoint in self._endpoints:
             valid = endpoint.keyring.valid_at(now)
             self._metrics.gauge("tallyhook_ingress_keys", endpoint=endpoint.name).set(len(valid))
+            ends_at = endpoint.keyring.vouches_until(now)
+            left_seconds = math.inf if ends_at is None else (ends_at - now).total_seconds()
+            self._metrics.gauge("tallyhook_ingress_keys_end_seconds", endpoint=endpoint.name).set(left_seconds)
             ids = [key.id for key in valid]
             if self._shown.get(endpoint.name) == ids:
                 continue

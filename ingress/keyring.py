@@ -54,6 +54,23 @@ class Keyring:
         """The keys that vouch at this moment."""
         return tuple(key for key in self._keys if key.valid_at(now))
 
+    def vouches_until(self, now: datetime) -> datetime | None:
+        """The moment from which no key vouches any more; None: there is none. `now` itself where none vouches.
+
+        Keys for tests alone do not count beside others: they never vouch for what moves money.
+        """
+        counted = [key for key in self._keys if not key.test_only] or self._keys
+        end = now
+        while True:
+            # Both ends of a window belong to it, so a key that begins where another ends leaves no hole.
+            ends = [key.not_after for key in counted if key.valid_at(end)]
+            if None in ends:
+                return None
+            latest = max((moment for moment in ends if moment is not None), default=end)
+            if latest <= end:
+                return end
+            end = latest
+
     def reload(self) -> bool:
         """Reads the file again; true when the keys changed. Raises KeyringError once for each unusable content."""
         if self._path is None:

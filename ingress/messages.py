@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from schemas.door import ACCEPTED_BODY
+
 
 @dataclass(frozen=True, slots=True)
 class Head:
@@ -45,4 +47,4 @@ class Response:
     close: bool = False
 
 
-ACCEPTED = Response(200, b'{"status":"accepted"}')
+ACCEPTED = Response(200, ACCEPTED_BODY)

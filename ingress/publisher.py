@@ -52,7 +52,7 @@ class Publisher:
             settings,
             linger_ms=linger_ms,
             delivery_timeout_seconds=delivery_timeout_seconds,
-            on_fatal=lambda error: self._call(self._on_fatal, error.str()),
+            on_fatal=lambda error: self._call(self._on_fatal, kafka.words(error)),
             extra={
                 # The topic's limit is one of batches: a batch above it would fail with everything in it.
                 "batch.size": min(_BATCH_BYTES, record_limit_bytes),
@@ -117,9 +117,9 @@ class Publisher:
         try:
             found = self._producer.list_topics(topic, timeout=timeout_seconds).topics[topic]
         except KafkaException as failure:
-            raise KafkaUnavailable(f"Kafka does not answer: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"Kafka does not answer: {kafka.words(failure.args[0])}") from failure
         if found.error is not None:
-            raise KafkaUnavailable(f"topic {topic}: {found.error.str()}; see `tallyhook topics show`")
+            raise KafkaUnavailable(f"topic {topic}: {kafka.words(found.error)}; see `tallyhook topics show`")
 
     def close(self, timeout_seconds: float) -> int:
         """Waits for what is under way and ends the thread; gives the records left unconfirmed. Blocks."""
@@ -158,7 +158,7 @@ class Publisher:
         except BufferError:
             return False
         except KafkaException as failure:
-            confirmed.set_exception(NotConfirmed(f"{record.topic}: {failure.args[0].str()}"))
+            confirmed.set_exception(NotConfirmed(f"{record.topic}: {kafka.words(failure.args[0])}"))
         return True
 
     def _reported(self, confirmed: asyncio.Future[None], error: KafkaError | None, _: Message) -> None:
@@ -182,4 +182,4 @@ def _resolve(reports: list[tuple[asyncio.Future[None], KafkaError | None]]) -> N
         if error is None:
             confirmed.set_result(None)
         else:
-            confirmed.set_exception(NotConfirmed(error.str()))
+            confirmed.set_exception(NotConfirmed(kafka.words(error)))

@@ -10,7 +10,7 @@ from ingress.schemes import Vouched
 from schemas.headers import EventHeaders, Header
 from schemas.reasons import Reason
 
-_TRACEPARENT = re.compile(rb"^(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$")
+_TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def carried_headers(receipt: Receipt) -> list[Header]:
     for name in receipt.proof_headers:
         carried += [(name, value) for value in head.all(name.encode("ascii"))]
     traces = head.all(b"traceparent")
-    if len(traces) == 1 and _TRACEPARENT.match(traces[0]):
+    if len(traces) == 1 and _TRACEPARENT.fullmatch(traces[0]):
         carried.append(("traceparent", traces[0]))
     return carried
 

@@ -12,6 +12,7 @@ from typing import Literal
 import httptools
 
 from ingress.handler import Handler
+from ingress.held_bytes import HeldBytes
 from ingress.limits import Limits
 from ingress.messages import Head, Request, Response
 from ingress.refusals import Refused
@@ -20,7 +21,9 @@ Phase = Literal["idle", "head", "body", "ended"]
 
 _FRAMING_FACTOR = 16
 """A body in one-byte chunks takes six bytes a byte on the wire; above this a sender sends framing alone."""
-_SLACK_BYTES = 65_536
+_PIECE_BYTES = 16_384
+"""So much is parsed at once. What one piece holds of the request before counts for the next one too, so that a piece
+must be small beside the bounds."""
 
 _UNKNOWN_METHOD = re.compile(rb"^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64} (/[\x21-\x7e]*) HTTP/1\.[01]\r\n")
 
@@ -51,10 +54,14 @@ class RequestReader:
         limits: the bounds.
         handler: judges heads, and answers what cannot be read.
         ask_for_body: called where the sender waits for leave to send its body (Expect: 100-continue).
+        held: counts the bytes of bodies; those of a whole request are given back by whoever answers it.
     """
 
-    def __init__(self, limits: Limits, handler: Handler, ask_for_body: Callable[[], None]) -> None:
+    def __init__(
+        self, limits: Limits, handler: Handler, ask_for_body: Callable[[], None], held: HeldBytes | None = None
+    ) -> None:
         self._limits, self._handler, self._ask_for_body = limits, handler, ask_for_body
+        self._held = held or HeldBytes(limits.max_held_bytes, lambda: False)
         self._parser = httptools.HttpRequestParser(self)
         self.arrivals: deque[Arrival] = deque()
         self.phase: Phase = "idle"
@@ -65,11 +72,13 @@ class RequestReader:
 
     def feed(self, data: bytes) -> None:
         """Reads on; whole requests and refusals are appended to `arrivals`."""
-        if self.phase == "ended":
-            return
         try:
-            self._parse(data)
-            self._count_raw(len(data))
+            for begin in range(0, len(data), _PIECE_BYTES):
+                if self.phase == "ended":
+                    return
+                piece = data[begin : begin + _PIECE_BYTES]
+                self._parse(piece)
+                self._count_raw(len(piece))
         except Refused as refusal:
             self.give_up(refusal)
         except _Enough:
@@ -84,6 +93,7 @@ class RequestReader:
         """Forgets what is half read and reads no more; what arrived whole stays."""
         if self._entered:
             self._handler.left()
+        self._held.give_back(len(self._body))
         self._clear()
         self.phase = "ended"
 
@@ -107,7 +117,8 @@ class RequestReader:
             return
         if len(self._headers) >= self._limits.max_headers:
             raise Refused("headers_too_large", f"more than {self._limits.max_headers} header lines")
-        self._headers.append((name.lower(), value))
+        # The blanks behind a value are no part of it (RFC 9112, section 5.1); llhttp leaves them there.
+        self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
         """Whatever can be judged without the body is judged before it is read."""
@@ -135,16 +146,17 @@ class RequestReader:
 
     def on_body(self, piece: bytes) -> None:
         """A piece of the body."""
-        self._body_bytes += len(piece)
-        if self._body_bytes > self._max_body_bytes:
+        if len(self._body) + len(piece) > self._max_body_bytes:
             raise Refused("body_too_large", f"more than {self._max_body_bytes} bytes")
-        self._body.append(piece)
+        self._held.take(len(piece))
+        # One buffer and no list of pieces: a body in chunks of two bytes would hold twenty times its size.
+        self._body += piece
 
     def on_message_complete(self) -> None:
         """The request is whole."""
         if self._plain_head:
             return
-        request = Request(self._head, b"".join(self._body)) if self._head is not None else None
+        request = Request(self._head, bytes(self._body)) if self._head is not None else None
         self.arrivals.append(Arrival(request, self._early, self._parser.should_keep_alive()))
         self._entered = False
         self._clear()
@@ -199,19 +211,19 @@ class RequestReader:
     def _count_raw(self, count: int) -> None:
         """Bounds what the parser itself may hold: a header line without an end, chunks that are mostly framing."""
         self._raw_bytes += count
-        if self.phase == "head" and self._raw_bytes > self._limits.max_header_bytes + _SLACK_BYTES:
+        if self.phase == "head" and self._raw_bytes > self._limits.max_header_bytes + _PIECE_BYTES:
             raise Refused("headers_too_large", "a header line without an end")
-        if self.phase == "body" and self._raw_bytes > self._max_body_bytes * _FRAMING_FACTOR + _SLACK_BYTES:
+        if self.phase == "body" and self._raw_bytes > self._max_body_bytes * _FRAMING_FACTOR + _PIECE_BYTES:
             raise Refused("malformed", "a body that is mostly chunk framing")
 
     def _clear(self) -> None:
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
+        self._body = bytearray()
         self._head = self._early = None
         self._entered = False
         self._plain_head = b""
-        self._head_bytes = self._body_bytes = self._raw_bytes = self._max_body_bytes = 0
+        self._head_bytes = self._raw_bytes = self._max_body_bytes = 0
 
 
 def path_of(target: bytes) -> str:

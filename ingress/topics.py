@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import KafkaException
 
-from ingress.schemes.signatures import MAX_PROOF_BYTES
+from schemas.door import MAX_PROOF_BYTES
 from schemas.topics import TopicNames
 from tallyhook import kafka, topic_rules
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
@@ -58,10 +58,13 @@ def check(settings: KafkaSettings, installation: Installation, timeout_seconds: 
     try:
         known = client.list_topics(timeout=timeout_seconds).topics
     except KafkaException as failure:
-        raise KafkaUnavailable(f"Kafka at {settings.bootstrap}: {failure.args[0].str()}") from failure
+        raise KafkaUnavailable(f"Kafka at {settings.bootstrap}: {kafka.words(failure.args[0])}") from failure
     for name in (names.events, names.dead_letters):
         if name not in known:
-            raise TopicMismatch(f"topic {name} does not exist: create it with `tallyhook topics apply`")
+            raise TopicMismatch(
+                f"topic {name} does not exist, or this user may not see it: create it with `tallyhook topics apply`,"
+                " or give the rights that `tallyhook topics acl` prints"
+            )
     found = len(known[names.events].partitions)
     if found != installation.partitions:
         raise TopicMismatch(

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-Reason = Literal[
-    # the envelope cannot be used (dead letters)
+from schemas.verdicts import ParkedReason
+
+DeadLetterReason = Literal[
     "envelope_not_json",
     "envelope_not_object",
     "envelope_id",
@@ -19,7 +20,10 @@ Reason = Literal[
     "envelope_status",
     "wrong_livemode",
     "record_headers",
-    # deeper (quarantine)
+]
+"""The envelope cannot be used."""
+
+QuarantineReason = Literal[
     "body_not_json",
     "body_text",
     "body_shape",
@@ -37,7 +41,10 @@ Reason = Literal[
     "database_refused",
     "correlation_shape",
     "correlation_collision",
-    # why an event has no effect
+]
+"""Deeper: the event itself cannot be applied."""
+
+NoEffectReason = Literal[
     "older_version",
     "seen_before",
     "already_credited",
@@ -52,10 +59,11 @@ Reason = Literal[
     "already_compensated",
     "already_recorded",
     "no_handler",
-    # why it waits
-    "correlation",
-    "snapshot",
 ]
+"""Why an event has no effect."""
+
+Reason = Literal[DeadLetterReason, QuarantineReason, NoEffectReason, ParkedReason]
+"""All of them; the last are those for which an event waits."""
 
 
 @dataclass(frozen=True, slots=True)

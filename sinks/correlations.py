@@ -1,15 +1,17 @@
 """The topic `deposit-correlations`: the second way by which the merchant's service tells whose a deposit is.
 
-Its consumer only inserts. It needs no fence: an insert that is repeated changes nothing, so a plain group that commits
-after the insert is enough.
+Its consumer only inserts. It needs no fence: an insert that is repeated changes nothing. How far it got is noted in the
+database after the insert, and it reads from there: a database that lost commits gets its correlations again. What the
+group commits is for displays of lag alone.
 """
 
 import threading
+import time
 from collections.abc import Sequence
 
 import msgspec
 import psycopg
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 
 from schemas.reasons import Reason
 from schemas.topics import TopicNames
@@ -20,10 +22,10 @@ from sinks.faults import is_event_fault, what_was_refused
 from sinks.quarantine import QuarantinedRow, safe_text
 from sinks.records import Source, headers_of
 from sinks.status import Status
-from tallyhook import logs
-from tallyhook.errors import DatabaseUnavailable
+from tallyhook import logs, postgres
+from tallyhook.errors import DatabaseUnavailable, KafkaUnavailable
 from tallyhook.failpoints import reach
-from tallyhook.kafka import client_config
+from tallyhook.kafka import client_config, words
 from tallyhook.postgres import Connection, Queries, connect
 from tallyhook.settings import Settings
 
@@ -31,6 +33,12 @@ NAME = "correlations"
 BATCH_ROWS = 1000
 IDLE_SECONDS = 0.2
 RETRY_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+"""How often it looks whether the database still has what was inserted, also while nothing comes."""
+
+SETTLING_SECONDS = 5.0
+"""What Kafka refuses is told well within it, also to a member that gets no partitions."""
+
 TEXT_BYTES_MAX = 512
 
 _log = logs.logger(__name__)
@@ -57,26 +65,29 @@ class CorrelationConsumer:
         self._topic = TopicNames(installation.topic_prefix).deposit_correlations
         self._queries = Queries("sinks", "sql/correlations.sql", installation.schema_name)
         self._quarantine = Queries("sinks", "sql/quarantine.sql", installation.schema_name)
+        self._group_id = installation.group_id("sink-correlations")
+        self._positions: dict[int, int] = {}
 
     def run(self) -> None:
-        """Consumes; whatever fails is waited out and read again from the last commit."""
+        """Consumes; whatever fails is waited out, and read again from where the database says."""
         while not self._stop.is_set():
             try:
                 self._consume()
-            except (psycopg.Error, DatabaseUnavailable, KafkaException) as failure:
-                if self._status.trouble(NAME, "trouble", str(failure).strip()):
-                    _log.error("cannot go on", loop=NAME, reason=str(failure), error=type(failure).__name__)
+            except (psycopg.Error, DatabaseUnavailable, KafkaUnavailable, KafkaException) as failure:
+                if self._status.trouble(NAME, "trouble", postgres.words(failure)):
+                    _log.error("cannot go on", loop=NAME, reason=postgres.words(failure), error=type(failure).__name__)
                 self._status.beat(NAME)
                 self._stop.wait(RETRY_SECONDS)
 
     def _consume(self) -> None:
         self._status.beat(NAME)
+        self._positions.clear()
         with self._status.asking_database(NAME):
             connection = connect(self._settings.database, "sink")
         consumer = Consumer(
             client_config(self._settings.kafka)
             | {
-                "group.id": self._settings.installation.group_id("sink-correlations"),
+                "group.id": self._group_id,
                 "group.protocol": "consumer",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
@@ -84,23 +95,67 @@ class CorrelationConsumer:
             }
         )
         try:
-            consumer.subscribe([self._topic])
+            consumer.subscribe(
+                [self._topic],
+                on_assign=lambda client, places: self._go_on(client, places, connection),
+                on_revoke=self._give_back,
+            )
+            looked_at = time.monotonic()
+            settled_at = looked_at + SETTLING_SECONDS
             while not self._stop.is_set():
                 self._status.beat(NAME)
+                if time.monotonic() - looked_at >= LOOK_SECONDS:
+                    self._look(connection)
+                    looked_at = time.monotonic()
                 messages = consumer.consume(BATCH_ROWS, IDLE_SECONDS)
                 for message in messages:
                     error = message.error()
                     if error is not None:
-                        raise KafkaException(error)
+                        raise KafkaUnavailable(f"{self._topic}, consumer group {self._group_id}: {words(error)}")
                 if messages:
                     with self._status.asking_database(NAME):
                         insert(connection, self._queries, self._quarantine, messages)
+                        self._note(connection, messages)
                     reach("sink.correlations_inserted")
                     consumer.commit(asynchronous=False)
-                self._status.trouble(NAME, "trouble", None)
+                if self._positions or time.monotonic() > settled_at:
+                    self._status.trouble(NAME, "trouble", None)
         finally:
             consumer.close()
             connection.close()
+
+    def _go_on(self, client: Consumer, places: list[TopicPartition], connection: Connection) -> None:
+        """Reads assigned partitions from where the database says; from the beginning where it says nothing.
+
+        Called within `consume`, on the same thread; whatever the database fails of is raised there.
+        """
+        stored = self._stored(connection)
+        for place in places:
+            place.offset = stored.get(place.partition, OFFSET_BEGINNING)
+            self._positions[place.partition] = stored.get(place.partition, 0)
+        client.incremental_assign(places)
+
+    def _give_back(self, _: Consumer, places: list[TopicPartition]) -> None:
+        for place in places:
+            self._positions.pop(place.partition, None)
+
+    def _stored(self, connection: Connection) -> dict[int, int]:
+        with self._status.asking_database(NAME):
+            return dict(connection.execute(self._queries["positions"], (self._topic,)).fetchall())
+
+    def _look(self, connection: Connection) -> None:
+        """Raises DatabaseUnavailable, upon which all is read anew, where the database lost what was inserted."""
+        stored = self._stored(connection)
+        lost = [number for number, offset in self._positions.items() if stored.get(number, 0) < offset]
+        if lost:
+            raise DatabaseUnavailable(f"the database lost correlations of the partitions {lost}: they are read again")
+
+    def _note(self, connection: Connection, messages: Sequence[Message]) -> None:
+        """Notes how far it got, after the insert: what lies between the two is inserted once more, which is nothing."""
+        ends = {message.partition() or 0: (message.offset() or 0) + 1 for message in messages}
+        columns = (self._topic, list(ends), list(ends.values()), self._topic)
+        if connection.execute(self._queries["note"], columns).rowcount == len(ends):
+            self._positions.update(ends)
 
 
 def insert(connection: Connection, queries: Queries, quarantined: Queries, messages: Sequence[Message]) -> None:

@@ -10,6 +10,7 @@ from schemas.reasons import Reason
 from sinks import quarantine
 from sinks.errors import CountDiffers
 from sinks.fence import Fence, TopicRange
+from sinks.measures import Measures
 from sinks.plan import Position, copies
 from sinks.quarantine import QuarantinedRow, safe_text
 from sinks.records import Source, headers_of
@@ -30,10 +31,13 @@ class DeadLetters:
         topic: the dead letters' topic, and `topic_id` its id at the broker.
     """
 
-    def __init__(self, connection: Connection, topic_id: str, settings: Settings, topic: str) -> None:
+    def __init__(
+        self, connection: Connection, topic_id: str, settings: Settings, topic: str, measures: Measures
+    ) -> None:
         schema = settings.installation.schema_name
         self.fence = Fence(connection, schema, topic, topic_id)
         self._connection, self._wait_seconds = connection, settings.sink.claim_wait_seconds
+        self._measures = measures
         self._batch = Queries("sinks", "sql/batch.sql", schema)
         self._quarantine = Queries("sinks", "sql/quarantine.sql", schema)
 
@@ -65,6 +69,7 @@ class DeadLetters:
             reach("sink.letters_written")
         reach("sink.letters_committed")
         self.fence.positions.update(after)
+        self._measures.dead_letters(row.reason for row in rows)
 
     def between(self) -> None:
         """Nothing is to be done between batches."""

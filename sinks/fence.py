@@ -14,6 +14,7 @@ from tallyhook.errors import DatabaseUnavailable, FenceLost, PositionLost, Topic
 from tallyhook.postgres import Connection, Queries
 
 CLAIM_ATTEMPTS = 3
+LOOK_BACK_SECONDS = 5.0
 STATE_CHANGES = "state-changes"
 """What the command takes unless told otherwise."""
 
@@ -39,7 +40,7 @@ class Fence:
     def __init__(self, connection: Connection, schema: str, topic: str, topic_id: str) -> None:
         self.topic, self.topic_id, self._schema = topic, topic_id, schema
         self.positions: dict[int, Position] = {}
-        self._connection = connection
+        self._connection, self._looked_back_at = connection, float("-inf")
         self._queries = Queries("sinks", "sql/fence.sql", schema)
 
     def claim(self, partition: int, held: TopicRange | None, wait_seconds: float) -> Position:
@@ -93,6 +94,30 @@ class Fence:
         found = connection.execute(self._queries["find_epochs"], (self.topic, list(self.positions)))
         held = {partition: position.epoch for partition, position in self.positions.items()}
         return {partition: (held[partition], epoch) for partition, epoch in sorted(found) if epoch > held[partition]}
+
+    def look_back(self, now_seconds: float) -> None:
+        """Now and then: raises FenceLost where the database stands behind what this process last claimed or committed.
+
+        That is a database that lost commits: what it no longer has must be applied again, also while nothing comes. A
+        partition that another worker claimed is not told here; its records are refused with the next batch.
+
+        Args:
+            now_seconds: of a clock that never goes back; most calls come too soon and do nothing.
+        """
+        if now_seconds - self._looked_back_at < LOOK_BACK_SECONDS:
+            return
+        self._looked_back_at = now_seconds
+        held = dict(self.positions)
+        rows = self._connection.execute(self._queries["stored"], (self.topic, list(held))).fetchall()
+        stored = {number: (epoch, next_offset) for number, epoch, next_offset in rows}
+        for number, position in sorted(held.items()):
+            found = stored.get(number, (0, 0))
+            if found < (position.epoch, position.next_offset):
+                raise FenceLost(
+                    f"the database lost commits: partition {number} of {self.topic} was applied up to"
+                    f" {position.next_offset} under claim {position.epoch}, and it has {found[1]} under claim"
+                    f" {found[0]}; what is missing is applied again"
+                )
 
     def demand(self, locked: Mapping[int, Position], partitions: Sequence[int]) -> None:
         """Raises FenceLost unless the locked rows are those that this process last claimed or committed."""

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaException, Message, TopicPartition
 
 from tallyhook.errors import KafkaUnavailable
-from tallyhook.kafka import plain_reader
+from tallyhook.kafka import plain_reader, words
 from tallyhook.settings import KafkaSettings
 
 
@@ -48,7 +48,7 @@ class FirstRecords:
                 if message.error() is None:
                     return message.offset()
         except KafkaException as failure:
-            raise KafkaUnavailable(f"{self._topic}[{partition}]: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"{self._topic}[{partition}]: {words(failure.args[0])}") from failure
         finally:
             reader.close()
         return None

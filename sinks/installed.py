@@ -61,7 +61,7 @@ def _describe(settings: Settings, topic: str) -> tuple[str, int]:
         error = failure.args[0]
         if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise TopicMismatch(f"topic {topic} does not exist: {NEXT_STEP}") from failure
-        raise KafkaUnavailable(f"topic {topic} cannot be described: {error.str()}") from failure
+        raise KafkaUnavailable(f"topic {topic} cannot be described: {kafka.words(error)}") from failure
     except TimeoutError as failure:
         raise KafkaUnavailable(f"topic {topic} cannot be described within {seconds:g} s") from failure
     return str(found.topic_id), len(found.partitions)

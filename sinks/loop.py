@@ -30,7 +30,7 @@ from tallyhook.errors import (
     TallyhookError,
     TopicMismatch,
 )
-from tallyhook.postgres import Connection, connect
+from tallyhook.postgres import Connection, connect, words
 from tallyhook.settings import Settings
 
 RETRY_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.0)
@@ -147,11 +147,12 @@ class Loop:
                 self._unapplied.take(messages)
                 work.apply(messages)
             work.between()
+            work.fence.look_back(self._clock.monotonic_seconds())
         self._note_positions(work)
         lags = self._measure(member)
         if any(lags.values()) and self._clock.monotonic_seconds() - self._taken_at > STALL_SECONDS:
             raise KafkaUnavailable(f"{self._topic}: records wait and none came for {STALL_SECONDS:g} s; reading anew")
-        if not self._unapplied:
+        if member.settled and not self._unapplied:
             # A turn that found nothing to do says nothing about a batch that failed before and was not read again yet.
             self._well()
 
@@ -224,7 +225,7 @@ class Loop:
         return RETRY_SECONDS[min(self._failures, len(RETRY_SECONDS)) - 1]
 
     def _start_over(self, subject: str, failure: Exception, wait_seconds: float) -> None:
-        reason = str(failure).strip() or type(failure).__name__
+        reason = words(failure)
         self._status.trouble(self._name, "start", None)
         is_news = self._status.trouble(self._name, subject, reason)
         if self._member is not None and self._member.broken:

@@ -1,5 +1,6 @@
 """What is measured of the sink: every number of it goes through here."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
@@ -41,9 +42,16 @@ class Measures:
             metrics.counter("tallyhook_sink_quarantined_total", reason=reason).inc(number)
         for cause, number in result.repeated.items():
             metrics.counter("tallyhook_sink_batches_repeated_total", cause=cause).inc(number)
+        for effect, number in result.effects.items():
+            metrics.counter("tallyhook_sink_effects_total", effect=effect).inc(number)
         metrics.counter("tallyhook_sink_rows_advanced_total").inc(result.advanced)
         metrics.counter("tallyhook_sink_reversal_differs_total").inc(result.reversal_differs)
         metrics.counter("tallyhook_sink_fee_differs_total").inc(result.fee_differs)
+
+    def dead_letters(self, reasons: Iterable[str]) -> None:
+        """Counts dead letters that were copied, by reason."""
+        for reason, number in Counter(reasons).items():
+            self._metrics.counter("tallyhook_sink_quarantined_total", reason=reason).inc(number)
 
     def fence_lost(self) -> None:
         """Another worker owned a partition."""
@@ -80,12 +88,24 @@ class Measures:
         self._metrics.gauge("tallyhook_gaps_open").set(missing)
         self._metrics.gauge("tallyhook_gaps_oldest_seconds").set(max(0.0, oldest_seconds))
 
-    def waiting(self, parked: Sequence[Waiting], quarantined_open: int) -> None:
-        """Shows what waits for a correlation and what waits for a person."""
+    def waiting(self, parked: Sequence[Waiting]) -> None:
+        """Shows what waits for a correlation or a snapshot."""
         found = {row.reason: row.events for row in parked}
         for reason in PARKED_REASONS:
             self._metrics.gauge("tallyhook_sink_parked", reason=reason).set(found.get(reason, 0))
         now = self._clock.now()
         oldest = max(((now - row.oldest).total_seconds() for row in parked), default=0.0)
         self._metrics.gauge("tallyhook_sink_parked_oldest_seconds").set(max(0.0, oldest))
-        self._metrics.gauge("tallyhook_sink_quarantined_open").set(quarantined_open)
+
+    def quarantined_open(self, events: int) -> None:
+        """Shows how many quarantined events wait for a person."""
+        self._metrics.gauge("tallyhook_sink_quarantined_open").set(events)
+
+    def outbox(self, *, unsent_rows: float, oldest_seconds: float) -> None:
+        """Shows what no relay has sent yet."""
+        self._metrics.gauge("tallyhook_outbox_unsent_rows").set(unsent_rows)
+        self._metrics.gauge("tallyhook_outbox_oldest_seconds").set(max(0.0, oldest_seconds))
+
+    def negative_balances(self, users: int) -> None:
+        """Shows how many users owe."""
+        self._metrics.gauge("tallyhook_sink_negative_balances").set(users)

@@ -4,13 +4,14 @@ The group only says which partitions are this process's. An assigned partition i
 then it is read from exactly there.
 """
 
+import time
 from collections.abc import Mapping
 
 from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tallyhook import logs
 from tallyhook.errors import KafkaUnavailable, PositionLost
-from tallyhook.kafka import client_config
+from tallyhook.kafka import client_config, refused, words
 from tallyhook.settings import KafkaSettings
 
 FETCH_WAIT_MS = 50
@@ -18,6 +19,8 @@ QUEUED_KILOBYTES = 65_536
 SEEK_ATTEMPTS = 50
 SEEK_WAIT_SECONDS = 0.02
 WATERMARK_SECONDS = 5.0
+SETTLING_SECONDS = 5.0
+"""A refusal is told well within it."""
 
 _log = logs.logger(__name__)
 
@@ -41,6 +44,8 @@ class Membership:
         self.started: set[int] = set()
         self.revoked: set[int] = set()
         self.broken = False
+        self._group_id, self._joined = group_id, False
+        self._settled_at = time.monotonic() + SETTLING_SECONDS
         self._consumer = Consumer(
             client_config(kafka)
             | {
@@ -64,6 +69,11 @@ class Membership:
         """Every partition that the group gave to this member."""
         return self.unclaimed | self.started
 
+    @property
+    def settled(self) -> bool:
+        """Whether the group took it in. It is told where there are partitions; else silence for a while must do."""
+        return self._joined or time.monotonic() > self._settled_at
+
     def take(self, limit: int, wait_seconds: float) -> list[Message]:
         """At most `limit` records of started partitions; serves the group's callbacks meanwhile.
 
@@ -75,7 +85,7 @@ class Membership:
             found = self._consumer.consume(limit, wait_seconds)
         except KafkaException as failure:
             self.broken = True
-            raise KafkaUnavailable(f"{self.topic}: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"{self.topic}: {words(failure.args[0])}") from failure
         taken = []
         for message in found:
             error = message.error()
@@ -96,7 +106,7 @@ class Membership:
             except KafkaException as failure:
                 if attempt == SEEK_ATTEMPTS:
                     raise KafkaUnavailable(
-                        f"{self.topic}[{partition}] cannot be read: {failure.args[0].str()}"
+                        f"{self.topic}[{partition}] cannot be read: {words(failure.args[0])}"
                     ) from failure
                 # The assignment is not through yet; its callbacks are served meanwhile.
                 self._consumer.poll(SEEK_WAIT_SECONDS)
@@ -120,7 +130,7 @@ class Membership:
                 TopicPartition(self.topic, partition), timeout=WATERMARK_SECONDS, cached=False
             )
         except KafkaException as failure:
-            raise KafkaUnavailable(f"{self.topic}[{partition}]: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"{self.topic}[{partition}]: {words(failure.args[0])}") from failure
         return low, high
 
     def show_progress(self, positions: Mapping[int, int]) -> None:
@@ -129,7 +139,7 @@ class Membership:
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
         except KafkaException as failure:
-            _log.debug("progress not shown", topic=self.topic, reason=failure.args[0].str())
+            _log.debug("progress not shown", topic=self.topic, reason=words(failure.args[0]))
 
     def leave(self) -> None:
         """Leaves the group, so that others take over at once."""
@@ -141,6 +151,7 @@ class Membership:
             place.offset = OFFSET_END
         consumer.incremental_assign(partitions)
         numbers = {place.partition for place in partitions}
+        self._joined = True
         self._pause(numbers)
         self.unclaimed |= numbers
         self.revoked -= numbers
@@ -158,12 +169,13 @@ class Membership:
             self._consumer.pause([TopicPartition(self.topic, number) for number in sorted(partitions)])
         except KafkaException as failure:
             # Pausing only saves traffic: records of partitions that are not started are never given out.
-            _log.debug("not paused", topic=self.topic, reason=failure.args[0].str())
+            _log.debug("not paused", topic=self.topic, reason=words(failure.args[0]))
 
     def _judge(self, error: KafkaError, partition: int | None) -> None:
         if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001  the code has no public name
             if partition in self.started:
-                raise PositionLost(f"partition {partition} of {self.topic}: {error.str()}")
+                raise PositionLost(f"partition {partition} of {self.topic}: {words(error)}")
             return
-        self.broken = self.broken or error.fatal()
-        raise KafkaUnavailable(f"{self.topic}: {error.str()}")
+        # What was refused is told once and tried for ever after: only another client tells whether it still is.
+        self.broken = self.broken or error.fatal() or refused(error)
+        raise KafkaUnavailable(f"{self.topic}, consumer group {self._group_id}: {words(error)}")

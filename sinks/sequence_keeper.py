@@ -23,7 +23,7 @@ from tallyhook import logs
 from tallyhook.clock import Clock
 from tallyhook.errors import DatabaseUnavailable, KafkaUnavailable, SchemaMismatch
 from tallyhook.failpoints import reach
-from tallyhook.postgres import Connection, Queries, connect
+from tallyhook.postgres import Connection, Queries, connect, words
 from tallyhook.settings import Settings
 
 NAME = "sequences"
@@ -99,8 +99,8 @@ class SequenceKeeper:
             self._status.trouble(NAME, "kafka", None)
 
     def _tell(self, subject: str, failure: Exception) -> None:
-        if self._status.trouble(NAME, subject, str(failure).strip() or type(failure).__name__):
-            _log.error("cannot go on", loop=NAME, reason=str(failure), error=type(failure).__name__)
+        if self._status.trouble(NAME, subject, words(failure)):
+            _log.error("cannot go on", loop=NAME, reason=words(failure), error=type(failure).__name__)
 
 
 class Turns:

@@ -45,13 +45,13 @@ class TopicReader:
                 return []
             messages = self._open().consume(RECORDS_MAX, WAIT_SECONDS)
         except KafkaException as failure:
-            raise KafkaUnavailable(f"topic {self._topic}: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"topic {self._topic}: {kafka.words(failure.args[0])}") from failure
         for message in messages:
             error = message.error()
             if error is None or error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  it has no public name
                 continue
             self.positions = None
-            raise KafkaUnavailable(f"reading {self._topic}: {error.str()}")
+            raise KafkaUnavailable(f"reading {self._topic}: {kafka.words(error)}")
         return [message for message in messages if message.error() is None]
 
     def start(self, stored: dict[int, int]) -> None:
@@ -91,7 +91,11 @@ class TopicReader:
         if now - self._looked_at >= LOOK_SECONDS:
             self._looked_at = now
             found = self._open().list_topics(self._topic, timeout=self._settings.request_timeout_seconds)
-            partitions = len(found.topics[self._topic].partitions)
+            told = found.topics[self._topic]
+            if told.error is not None and kafka.refused(told.error):
+                self._looked_at = float("-inf")
+                raise KafkaException(told.error)
+            partitions = len(told.partitions)
             if partitions != self._partitions:
                 self._partitions, self.positions = partitions, None
         return self._partitions > 0

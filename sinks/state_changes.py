@@ -12,7 +12,7 @@ from sinks.quarantine import QuarantineWindow
 from sinks.records import SinkRecord, headers_of
 from tallyhook.clock import Clock
 from tallyhook.failpoints import reach
-from tallyhook.postgres import Connection, Queries
+from tallyhook.postgres import Connection
 from tallyhook.settings import Settings
 
 COUNT_SECONDS = 5.0
@@ -37,8 +37,7 @@ class StateChanges:
     ) -> None:
         installation = settings.installation
         self._applier = Applier(connection, installation, settings.sink, topic_id=topic_id, window=window, clock=clock)
-        self._connection, self._measures, self._clock = connection, measures, clock
-        self._queries = Queries("sinks", "sql/quarantine.sql", installation.schema_name)
+        self._measures, self._clock = measures, clock
         self._parked_check_seconds = settings.sink.parked_check_seconds
         self._looked_at = self._counted_at = float("-inf")
 
@@ -79,9 +78,7 @@ class StateChanges:
                 self._looked_at = float("-inf")
         if now - self._counted_at >= COUNT_SECONDS:
             self._counted_at = now
-            row = self._connection.execute(self._queries["count_open"]).fetchone()
-            waiting = self._applier.parking.count(sorted(self.fence.positions))
-            self._measures.waiting(waiting, row[0] if row is not None else 0)
+            self._measures.waiting(self._applier.parking.count(sorted(self.fence.positions)))
 
     def _note(self, result: BatchResult, events: int, began: float) -> None:
         self._measures.batch(result, events, self._clock.monotonic_seconds() - began)

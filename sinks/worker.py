@@ -14,11 +14,13 @@ from sinks.quarantine import QuarantineWindow
 from sinks.sequence_keeper import SequenceKeeper
 from sinks.state_changes import StateChanges
 from sinks.status import Status
+from sinks.store_watch import StoreWatch
 from tallyhook import logs
 from tallyhook.clock import SystemClock
 from tallyhook.errors import SettingsError, TallyhookError
 from tallyhook.health import HealthServer
 from tallyhook.kafka import client_config
+from tallyhook.lag import LagWatch
 from tallyhook.metrics import Metrics
 from tallyhook.settings import Settings
 
@@ -65,6 +67,7 @@ class Sink:
         self._settings, self._clock = settings, SystemClock()
         self.stop = threading.Event()
         self.metrics, self.status = Metrics(), Status(self._clock)
+        self.metrics.prepare("sink", partition=map(str, range(settings.installation.partitions)))
         self._measures = Measures(self.metrics, self._clock)
         self._broken = threading.Event()
         self.health = HealthServer(
@@ -82,11 +85,12 @@ class Sink:
             raise SettingsError("TALLYHOOK_DATABASE_URL is not set: give a libpq URI, or use `tallyhook up`")
         self.health.start()
         _log.info("started", health_port=self.health.port)
+        watches = self._watches()
         targets = self._targets()
         threads = [self._thread(name, target) for name, target in targets.items()]
         ended = threading.Event()
         try:
-            for thread in threads:
+            for thread in (*threads, *watches):
                 thread.start()
             while not self.stop.wait(1.0):
                 self._measures.show_age()
@@ -94,6 +98,8 @@ class Sink:
             threading.Thread(target=_last_resort, args=(ended,), name="last-resort", daemon=True).start()
             for thread in threads:
                 thread.join()
+            for watch in watches:
+                watch.stop()
         finally:
             ended.set()
             self.health.stop()
@@ -101,6 +107,14 @@ class Sink:
             return REPLACE
         _log.info("stopped")
         return 0
+
+    def _watches(self) -> tuple[LagWatch, StoreWatch]:
+        """Threads that measure what no loop of this process can know, and that nothing depends on."""
+        settings, installation = self._settings, self._settings.installation
+        return (
+            LagWatch(settings.kafka, installation, self.metrics, self._clock),
+            StoreWatch(settings.database, installation, self._measures, self._clock),
+        )
 
     def _targets(self) -> dict[str, Callable[[], None]]:
         settings, names = self._settings, TopicNames(self._settings.installation.topic_prefix)
@@ -125,7 +139,9 @@ class Sink:
             settings,
             names.dead_letters,
             settings.installation.group_id("sink-dead-letters"),
-            lambda connection, topic_id: DeadLetters(connection, topic_id, settings, names.dead_letters),
+            lambda connection, topic_id: DeadLetters(
+                connection, topic_id, settings, names.dead_letters, self._measures
+            ),
             self.status,
             self.stop,
             self._clock,

@@ -18,7 +18,7 @@ from streams.ending import ENDED_BY_ITSELF, end_process
 from streams.faust_batches import batches
 from streams.faust_repairs import RepairedApp, unexpected_versions
 from streams.faust_stores import StoreWalk, WalkedTable
-from streams.faust_view import FaustView
+from streams.faust_view import FaustView, told
 from streams.plan import Planner
 from streams.positions import Positions, commit_note
 from streams.publisher import Publisher
@@ -98,6 +98,8 @@ def build_app(
         key_type=bytes,
         value_type=bytes,
         options=dict(ROCKSDB_OPTIONS) if stream.store == "rocksdb" else None,
+        # The broker's clock and not the worker's decides how old a record is.
+        extra_topic_configs={"message.timestamp.type": "LogAppendTime"},
     )
     planner = Planner(names, livemode=installation.livemode)
     clock = clock or SystemClock()
@@ -275,7 +277,11 @@ def _serve(app: Any, on_stop: Callable[[], None]) -> int:
     try:
         worker.execute_from_commandline()
     except SystemExit as left:
-        return 0 if not left.code else ENDED_BY_ITSELF
+        if not left.code:
+            return 0
+        # What it was stands above, with its stack: Faust does not hand it over.
+        log.critical("the worker crashed", next="where the broker refused a right, see `tallyhook topics acl`")
+        return ENDED_BY_ITSELF
     except Exception as failure:  # noqa: BLE001  whatever it was, the process did not stop cleanly
-        log.critical("the worker crashed", failure=repr(failure))
+        log.critical("the worker crashed", failure=told(failure))
     return ENDED_BY_ITSELF

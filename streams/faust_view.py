@@ -8,6 +8,12 @@ from faust.transport.drivers.aiokafka import TopicPartition
 from streams.faust_repairs import coordination_ended
 
 
+def told(failure: object) -> str:
+    """What ended the app; where the broker refused for want of a right, also what to do."""
+    lacking = "Authorization" in type(failure).__name__
+    return repr(failure) + ("; `tallyhook topics acl` prints the rights that the stream needs" if lacking else "")
+
+
 class FaustView:
     """A look at the app's inside that never fails: before the start there is nothing to see.
 
@@ -23,7 +29,7 @@ class FaustView:
     def crashed(self) -> str | None:
         """What ended the app's services, if something did."""
         reason = self._app.crash_reason
-        return None if reason is None else repr(reason)
+        return None if reason is None else told(reason)
 
     def coordination_ended(self) -> bool:
         """Whether the group coordination is over though the app is not stopping."""

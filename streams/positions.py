@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 
 from schemas.topics import TopicNames
 from tallyhook.errors import KafkaUnavailable, PositionLost, TopicMismatch
-from tallyhook.kafka import client_config, plain_reader
+from tallyhook.kafka import plain_reader, why_no_positions, words
+from tallyhook.lag_reader import quiet_client
 from tallyhook.settings import KafkaSettings
 
 APPLY = "create it with `tallyhook topics apply`"
@@ -57,8 +58,7 @@ class Positions:
     """
 
     def __init__(self, kafka: KafkaSettings, names: TopicNames, group: str, timeout_seconds: float) -> None:
-        # Asked every other second: a broker that is away would fill the log.
-        self._admin = AdminClient(client_config(kafka) | {"log_level": 2})
+        self._admin = quiet_client(kafka)
         # It never subscribes, so it is no member. The admin client's list_consumer_group_offsets is no way out: it ends
         # the process with SIGSEGV when the group's coordinator is not known yet (librdkafka 2.16).
         options: dict[str, Any] = {"group.id": group, "log_level": 2}
@@ -98,7 +98,7 @@ class Positions:
                 found[name] = future.result()
             except KafkaException as failure:
                 if failure.args[0].name() not in ("UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"):
-                    raise KafkaUnavailable(f"topic {name}: {failure.args[0].str()}") from failure
+                    raise KafkaUnavailable(f"topic {name}: {words(failure.args[0])}") from failure
         return found
 
     def read(self, partitions: Mapping[int, object] | range | list[int]) -> dict[int, Position]:
@@ -109,19 +109,26 @@ class Positions:
         try:
             # In this order, since all three move: a commit is never below the earlier low nor above the later high.
             lows = self._offsets(tps, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-            committed = {tp.partition: tp for tp in self._reader.committed(tps, timeout=self._timeout_seconds)}
+            committed = {tp.partition: tp for tp in self._committed(tps)}
             highs = self._offsets(tps, OffsetSpec.latest())  # type: ignore[no-untyped-call]
             for tp in committed.values():
                 if tp.error is not None:
                     raise KafkaException(tp.error)
         except KafkaException as failure:
-            raise KafkaUnavailable(f"positions of {self._names.events}: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"positions of {self._names.events}: {words(failure.args[0])}") from failure
         return {
             number: Position(lows[number], highs[number], tp.offset, tp.metadata or "")
             if tp.offset >= 0  # librdkafka's word for no commit is a negative one
             else Position(lows[number], highs[number], None, "")
             for number, tp in committed.items()
         }
+
+    def _committed(self, tps: list[TopicPartition]) -> list[TopicPartition]:
+        try:
+            return self._reader.committed(tps, timeout=self._timeout_seconds)
+        except KafkaException as failure:
+            reason = why_no_positions(self._reader, failure.args[0], self._group)
+            raise KafkaUnavailable(f"positions of {self._names.events}, {reason}") from failure
 
     def _offsets(self, tps: list[TopicPartition], spec: OffsetSpec) -> dict[int, int]:
         answer = self._admin.list_offsets(dict.fromkeys(tps, spec), request_timeout=self._timeout_seconds)

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message
 
 from streams.plan import Outgoing
 from tallyhook.failpoints import Failpoint, reach
-from tallyhook.kafka import PollThread, producer
+from tallyhook.kafka import PollThread, producer, words
 from tallyhook.settings import KafkaSettings
 
 QUEUE_FULL_PAUSE_SECONDS = 0.005
@@ -32,7 +32,7 @@ class Confirmations:
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Takes one delivery report."""
         if error is not None:
-            self._on_failure(f"{message.topic()} did not take a record: {error.str()}")
+            self._on_failure(f"{message.topic()} did not take a record: {words(error)}")
         partition, offset = message.partition() or 0, message.offset() or 0
         if offset > self.offsets.get(partition, -1):
             self.offsets[partition] = offset
@@ -70,7 +70,7 @@ class Publisher:
             kafka,
             linger_ms=linger_ms,
             delivery_timeout_seconds=delivery_timeout_seconds,
-            on_fatal=lambda error: on_failure(f"the producer can never send again: {error.str()}"),
+            on_fatal=lambda error: on_failure(f"the producer can never send again: {words(error)}"),
             extra={"message.max.bytes": max(1_000_000, most_body_bytes + MESSAGE_MARGIN_BYTES)},
         )
         self._polling = PollThread(self._producer)

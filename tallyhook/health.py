@@ -75,12 +75,10 @@ class HealthServer:
     async def _readyz(self, _: web.Request) -> web.Response:
         return _answer(self._not_ready())
 
-    async def _exposition(self, _: web.Request) -> web.Response:
+    async def _exposition(self, request: web.Request) -> web.Response:
         self._metrics.gauge("tallyhook_ready").set(0 if self._not_ready() else 1)
-        return web.Response(
-            body=self._metrics.exposition(),
-            headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"},
-        )
+        body, content_type = self._metrics.exposition(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
 
 def _answer(reasons: Sequence[str]) -> web.Response:

@@ -14,11 +14,54 @@ from tallyhook.settings import KafkaSettings
 
 Config = dict[str, Any]
 
+READER_GROUP = "tallyhook-reader"
+"""Of readers outside of any group: librdkafka demands one, looks for its coordinator, and never joins it."""
+
+_RIGHTS = "; `tallyhook topics acl` prints the rights that each process needs"
+_REFUSALS = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user lacks a right on the topic" + _RIGHTS,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "this user lacks Read on its consumer group, or Describe on "
+    f"{READER_GROUP}{_RIGHTS}",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user lacks a right on the transactional id" + _RIGHTS,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user lacks a right on the cluster" + _RIGHTS,
+    KafkaError.SASL_AUTHENTICATION_FAILED: "correct TALLYHOOK_KAFKA_SASL_USERNAME or TALLYHOOK_KAFKA_SASL_PASSWORD",
+    KafkaError._AUTHENTICATION: "correct TALLYHOOK_KAFKA_SASL_...",  # noqa: SLF001  it has no public name
+    KafkaError._SSL: "correct TALLYHOOK_KAFKA_SSL_...",  # noqa: SLF001  it has no public name
+}
+
+
+def words(error: KafkaError) -> str:
+    """What Kafka said; where it refused for want of a right or of a login, also what to do next."""
+    code = error.code()
+    return f"{error.str()} ({_REFUSALS[code]})" if code in _REFUSALS else error.str()
+
+
+def why_no_positions(reader: Consumer, error: KafkaError, group: str) -> str:
+    """Why the positions of a group are not told: librdkafka says no more than that time ran out where it is refused.
+
+    Args:
+        reader: asked for them in vain; its own events say more.
+        error: what the question ended with.
+    """
+    event = reader.poll(0)
+    told = event.error() if event is not None else None
+    return f"consumer group {group}: {words(told if told is not None and refused(told) else error)}"
+
+
+def refused(error: KafkaError) -> bool:
+    """Whether Kafka refused for want of a right or of a login, which only a person can mend."""
+    return error.code() in _REFUSALS
+
 
 def client_config(kafka: KafkaSettings) -> Config:
     """librdkafka's options for transport and authentication; raises SettingsError when no bootstrap is set."""
     if kafka.bootstrap is None:
         raise SettingsError("TALLYHOOK_KAFKA_BOOTSTRAP is not set: give host:port of a broker, or use `tallyhook up`")
+    if kafka.sasl_mechanism == "OAUTHBEARER":
+        raise SettingsError(
+            "TALLYHOOK_KAFKA_SASL_MECHANISM=OAUTHBEARER: not supported, since the stream's client has nobody to ask for"
+            " tokens; take SCRAM-SHA-512, SCRAM-SHA-256 or PLAIN, or client certificates"
+        )
     config: Config = {
         "bootstrap.servers": kafka.bootstrap,
         "security.protocol": kafka.security_protocol,
@@ -103,6 +146,25 @@ def admin(kafka: KafkaSettings) -> AdminClient:
     return AdminClient(client_config(kafka))
 
 
+def login_refusal(kafka: KafkaSettings, timeout_seconds: float) -> str | None:
+    """Why the cluster does not let this client in, asked by a new one; None where that is not why it is silent.
+
+    To librdkafka a refused login is a broker that is away: only its events tell, which an admin client does not show.
+    """
+    found: list[str] = []
+    asking = Consumer(
+        client_config(kafka)
+        | {"group.id": READER_GROUP, "error_cb": lambda error: found.append(words(error)) if refused(error) else None}
+    )
+    deadline = time.monotonic() + timeout_seconds
+    try:
+        while not found and time.monotonic() < deadline:
+            asking.poll(0.1)
+    finally:
+        asking.close()
+    return found[0] if found else None
+
+
 def plain_reader(kafka: KafkaSettings, *, isolation: str = "read_committed", **options: Any) -> Consumer:
     """A consumer outside of any group that never commits and never resets its position by itself.
 
@@ -113,7 +175,7 @@ def plain_reader(kafka: KafkaSettings, *, isolation: str = "read_committed", **o
     return Consumer(
         client_config(kafka)
         | {
-            "group.id": "tallyhook-reader",  # required by librdkafka, never joined
+            "group.id": READER_GROUP,
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "isolation.level": isolation,
@@ -135,7 +197,7 @@ def watermarks(
     try:
         return {number: _watermarks_of(reader, TopicPartition(topic, number), timeout_seconds) for number in partitions}
     except KafkaException as failure:
-        raise KafkaUnavailable(f"watermarks of {topic}: {failure.args[0].str()}") from failure
+        raise KafkaUnavailable(f"watermarks of {topic}: {words(failure.args[0])}") from failure
     finally:
         reader.close()
 
@@ -166,7 +228,7 @@ def read_to_end(
     """
     known = admin(kafka).list_topics(topic, timeout=timeout_seconds).topics[topic]
     if known.error is not None:
-        raise KafkaUnavailable(f"topic {topic}: {known.error.str()}; create it with `tallyhook topics apply`")
+        raise KafkaUnavailable(f"topic {topic}: {words(known.error)}; create it with `tallyhook topics apply`")
     ends = watermarks(kafka, topic, sorted(known.partitions), timeout_seconds)
     missing = {number: high for number, (low, high) in ends.items() if high > low}
     found: list[Message] = []
@@ -183,7 +245,7 @@ def read_to_end(
                 if error is None:
                     found.append(message)
                 elif error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001  the code has no public name
-                    raise KafkaUnavailable(f"reading {topic}: {error.str()}")
+                    raise KafkaUnavailable(f"reading {topic}: {words(error)}")
                 elif (message.offset() or 0) >= missing.get(message.partition() or 0, 1 << 62):
                     del missing[message.partition() or 0]
             if missing and time.monotonic() > deadline:

@@ -50,6 +50,14 @@ def connect(database: DatabaseSettings, component: str) -> Connection:
         raise DatabaseUnavailable(f"PostgreSQL does not answer: {str(failure).strip()}") from failure
 
 
+def words(failure: BaseException) -> str:
+    """What failed, in one line; where PostgreSQL refused for want of a privilege, also what to do next."""
+    text = "; ".join(str(failure).split("\n")).strip() or type(failure).__name__
+    if isinstance(failure, psycopg.errors.InsufficientPrivilege):
+        text += " (`tallyhook migrate --grants` prints what each role needs)"
+    return text
+
+
 class Queries:
     """The statements of one `.sql` file, each under a heading `-- name: what it does`, `{schema}` filled in.
 
@@ -57,14 +65,15 @@ class Queries:
         package: the package that holds the file.
         path: the file, relative to the package.
         schema: the installation's schema; quoted as an identifier.
+        holes: what else the file leaves open, by its name there.
     """
 
-    def __init__(self, package: str, path: str, schema: str) -> None:
+    def __init__(self, package: str, path: str, schema: str, **holes: sql.Composable) -> None:
         text = files(package).joinpath(path).read_text(encoding="utf-8")
         parts = _HEADING.split(text)
         self._statements = {
-            # The text comes from our own package, and the only hole in it is an identifier.
-            name: sql.SQL(body.strip().rstrip(";")).format(schema=sql.Identifier(schema))
+            # The text comes from our own package, and what fills its holes is made of identifiers and such text.
+            name: sql.SQL(body.strip().rstrip(";")).format(schema=sql.Identifier(schema), **holes)
             for name, body in zip(parts[1::2], parts[2::2], strict=True)
         }
 

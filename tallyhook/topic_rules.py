@@ -88,7 +88,7 @@ def configs(client: AdminClient, topics: Sequence[str], timeout_seconds: float) 
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() in _SILENT:
-                raise KafkaUnavailable(f"the configuration of {resource.name}: {error.str()}") from failure
+                raise KafkaUnavailable(f"the configuration of {resource.name}: {kafka.words(error)}") from failure
             continue
         found[resource.name] = {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
     return found

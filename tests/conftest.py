@@ -22,8 +22,12 @@ CLEANUP_SECONDS = 10.0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make chaos` asks for the long form of what `make test` runs shortly."""
+    """`make chaos` and `make hostile` ask for the long form of what `make test` runs shortly."""
     parser.addoption("--chaos-long", action="store_true", help="run the long form of the tests marked chaos")
+    parser.addoption("--access-long", action="store_true", help="take each right of Kafka away, in the place of a few")
+    parser.addoption("--hostile-long", action="store_true", help="send 100,000 hostile requests in the place of 5,000")
+    parser.addoption("--hostile-seed", type=int, help="seed of the hostile requests; printed by the test")
+    parser.addoption("--chaos-seed", type=int, default=None, help="seed of tests/chaos; drawn by lot without it")
 
 
 @pytest.fixture(scope="session")

@@ -8,11 +8,9 @@ from nacl.exceptions import BadSignatureError
 from ingress.messages import Head
 from ingress.public_keys import PublicKey
 from ingress.refusals import RefusalReason, Refused
+from schemas.door import MAX_PROOF_BYTES
 
 SIGNATURE_BYTES = 64
-MAX_PROOF_BYTES = 8192
-"""Longest header of a proof. It travels with the record, and nobody has signed how long it is: without a bound, a
-padded copy of an authentic request could make a record that fits into one topic and not into the next."""
 
 
 def only(head: Head, name: str, reason: RefusalReason) -> bytes:

@@ -14,12 +14,14 @@ from ingress.public_keys import PublicKey
 from ingress.refusals import Refused
 from ingress.schemes import Vouched
 from ingress.schemes.signatures import SIGNATURE_BYTES, only, vouching_key
+from schemas.door import WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP
 from schemas.headers import WEBHOOK_HEADERS
 
 _TAG = b"v1a,"
-_ID = re.compile(rb"^[\x21-\x7e]+$")
-_TIMESTAMP = re.compile(rb"^[0-9]{1,12}$")
-_SIGNATURES = re.compile(rb"^[\x20-\x7e]+$")
+# Whole values only: `$` would let a line feed pass behind them.
+_ID = re.compile(WEBHOOK_ID.encode())
+_TIMESTAMP = re.compile(WEBHOOK_TIMESTAMP.encode())
+_SIGNATURES = re.compile(WEBHOOK_SIGNATURE.encode())
 
 
 class StandardWebhooks:
@@ -47,10 +49,10 @@ class StandardWebhooks:
         The age is judged last, so that reason `timestamp` always means an authentic request.
         """
         message_id = only(request.head, "webhook-id", "id")
-        if len(message_id) > self._max_id_bytes or not _ID.match(message_id):
+        if len(message_id) > self._max_id_bytes or not _ID.fullmatch(message_id):
             raise Refused("id", "webhook-id is too long or has characters that are not printable ASCII")
         timestamp = only(request.head, "webhook-timestamp", "timestamp_malformed")
-        if not _TIMESTAMP.match(timestamp):
+        if not _TIMESTAMP.fullmatch(timestamp):
             raise Refused("timestamp_malformed", "webhook-timestamp is not a number of seconds")
         signatures = self._signatures(only(request.head, "webhook-signature", "signature"))
         signed = b".".join((message_id, timestamp, request.body))
@@ -66,7 +68,7 @@ class StandardWebhooks:
         return Vouched(key, message_id.decode("ascii"))
 
     def _signatures(self, value: bytes) -> list[bytes]:
-        if not _SIGNATURES.match(value):
+        if not _SIGNATURES.fullmatch(value):
             raise Refused("signature", "webhook-signature has characters that are not printable ASCII")
         entries = [entry for entry in value.split(b" ") if entry]
         if len(entries) > self._max_signatures:

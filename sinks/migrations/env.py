@@ -3,6 +3,21 @@
 from alembic import context
 from sqlalchemy import text
 
+LOCK_MILLISECONDS = 2000
+"""How long a statement waits for a table: everybody who works with it waits behind the migration meanwhile."""
+
+
+def _schema_once(schema: str) -> str:
+    """Makes the schema where it is not there.
+
+    CREATE SCHEMA IF NOT EXISTS demands the right to create schemas even where there is nothing to create, which the
+    owner of a schema that a DBA made does not have. The schema's name passed the setting's pattern.
+    """
+    return (
+        f"DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_namespace WHERE nspname = '{schema}') THEN"
+        f' CREATE SCHEMA "{schema}"; END IF; END $$'
+    )
+
 
 def run() -> None:
     """Runs the revisions on the connection that was handed in, or prints them."""
@@ -11,7 +26,7 @@ def run() -> None:
     if context.is_offline_mode():
         context.configure(dialect_name="postgresql", literal_binds=True, **options)
         with context.begin_transaction():
-            context.execute(f'CREATE SCHEMA IF NOT EXISTS "{attributes["schema"]}"')
+            context.execute(_schema_once(attributes["schema"]))
             context.run_migrations()
         return
     connection = attributes["connection"]
@@ -19,7 +34,8 @@ def run() -> None:
     with context.begin_transaction():
         # One migration at a time: a second one waits here and then finds nothing to do.
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": attributes["lock_key"]})
-        connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{attributes["schema"]}"'))
+        connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_MILLISECONDS}ms'"))
+        connection.exec_driver_sql(_schema_once(attributes["schema"]))
         context.run_migrations()
 
 

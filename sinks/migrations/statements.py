@@ -1,6 +1,7 @@
 """Runs a revision's plain SQL, with the installation's schema and the server's kind of generated column filled in."""
 
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from alembic import context, op
@@ -9,8 +10,8 @@ VIRTUAL_SINCE = 180_000
 """server_version_num from which PostgreSQL knows virtual generated columns."""
 
 
-def execute_file(name: str) -> None:
-    """Executes one file of `versions/`; in offline mode (`--sql`) it is printed instead."""
+def execute_file(name: str | Path) -> None:
+    """Executes one file, of `versions/` unless a whole path is given; in offline mode (`--sql`) it is printed."""
     options: dict[str, Any] = dict(context.config.attributes)
     virtual = options["server_version"] >= VIRTUAL_SINCE
     text = files("sinks.migrations").joinpath("versions", name).read_text(encoding="utf-8")

@@ -23,6 +23,8 @@ from tallyhook.errors import (
 )
 from tallyhook.failpoints import reach
 from tallyhook.health import HealthServer
+from tallyhook.lag import LagWatch
+from tallyhook.metric_definitions import RelayHalt
 from tallyhook.metrics import Metrics
 from tallyhook.postgres import Queries
 from tallyhook.settings import Settings
@@ -33,8 +35,17 @@ REPLACE = 70
 LAST_RESORT_SECONDS = 25.0
 """A stop that takes longer, because PostgreSQL froze in the middle of a statement, ends the process hard."""
 
-HALTING = (OutboxGap, OutboxRewound, PositionLost, TopicMismatch)
+_HALTS: dict[type[TallyhookError], RelayHalt] = {
+    OutboxGap: "outbox_gap",
+    OutboxRewound: "outbox_rewound",
+    PositionLost: "position_lost",
+    TopicMismatch: "topic_mismatch",
+}
+HALTING = tuple(_HALTS)
 """Nothing but a person can mend these, so the process stays and says so instead of starting over and over."""
+
+LOOK_AGAIN_SECONDS = 3.0
+"""How often a relay whose outbox was rewound looks whether the database has again what was sent."""
 
 _log = logs.logger(__name__)
 
@@ -47,15 +58,19 @@ def run(settings: Settings) -> int:
     """
     logs.configure("relay", settings.process.log_level, settings.process.log_format)
     status, metrics, ended = Status(), Metrics(), threading.Event()
+    lag_watch = LagWatch(settings.kafka, settings.installation, metrics, SystemClock())
     try:
         partitions = partitions_of(settings)
+        _prepare(metrics, settings)
         health = _start_health(settings, status, metrics)
         try:
             _heed_signals(status, ended)
             _log.info("started", shard=settings.relay.shard, partitions=partitions, health_port=health.port)
+            lag_watch.start()
             return _relay(settings, partitions, status, metrics)
         finally:
             ended.set()
+            lag_watch.stop()
             health.stop()
     except SettingsError as failure:
         _log.critical("wrong settings", reason=str(failure))
@@ -66,6 +81,13 @@ def run(settings: Settings) -> int:
     except Exception:  # noqa: BLE001  whatever it was, the supervisor must see it and start a new process
         _log.critical("the process must be replaced: unexpected error", exc_info=True)
         return REPLACE
+
+
+def _prepare(metrics: Metrics, settings: Settings) -> None:
+    """Every series from the start; the backlog's are of all partitions, so that each shard shows the same set."""
+    metrics.prepare(
+        "relay", partition=map(str, range(settings.installation.partitions)), shard=[str(settings.relay.shard)]
+    )
 
 
 def _start_health(settings: Settings, status: Status, metrics: Metrics) -> HealthServer:
@@ -85,7 +107,7 @@ def _relay(settings: Settings, partitions: list[int], status: Status, metrics: M
     queries = Queries("sinks", "sql/relay.sql", installation.schema_name)
     lease = Lease(settings.database, queries, partitions, relay.lease_seconds, status)
     upkeep = Upkeep(settings.database, queries, lease.owner, partitions, relay.outbox_retention_days, status, metrics)
-    active = metrics.gauge("tallyhook_relay_active")
+    active = metrics.gauge("tallyhook_relay_active", shard=str(relay.shard))
     active.set(0)
     try:
         patiently(status, _log, lambda: fix(settings, queries))
@@ -96,8 +118,10 @@ def _relay(settings: Settings, partitions: list[int], status: Status, metrics: M
         publisher.fence_others()
         reach("relay.fenced_others")
         upkeep.start()
-        Shard(settings, partitions, queries, publisher, status, metrics, SystemClock()).work()
+        shard = Shard(settings, partitions, queries, publisher, status, metrics, SystemClock())
+        _work(shard, publisher, status, metrics)
     except HALTING as failure:
+        _show_halt(status, metrics, failure)
         _halt(status, failure)
     except Stopping:
         pass
@@ -111,10 +135,33 @@ def _relay(settings: Settings, partitions: list[int], status: Status, metrics: M
     return 0
 
 
+def _work(shard: Shard, publisher: Publisher, status: Status, metrics: Metrics) -> None:
+    """Sends until the process is to end; a rewound outbox stops it until the rows that were sent are there again."""
+    told = ""
+    while not status.stopping:
+        try:
+            shard.work()
+        except OutboxRewound as failure:
+            _show_halt(status, metrics, failure)
+            if str(failure) != told:
+                told = str(failure)
+                _tell_halt(failure)
+            publisher.serve()
+            status.pause(LOOK_AGAIN_SECONDS)
+
+
+def _show_halt(status: Status, metrics: Metrics, failure: TallyhookError) -> None:
+    status.halt(failure)
+    metrics.gauge("tallyhook_relay_halted", reason=_HALTS[type(failure)]).set(1)
+
+
+def _tell_halt(failure: TallyhookError) -> None:
+    _log.critical("stopped: somebody must look at this", reason=str(failure), error=type(failure).__name__)
+
+
 def _halt(status: Status, failure: TallyhookError) -> None:
     """Stays, says why on /readyz, and keeps the lease: another relay would stop at the same place."""
-    status.halt(failure)
-    _log.critical("stopped: somebody must look at this", reason=str(failure), error=type(failure).__name__)
+    _tell_halt(failure)
     while not status.stopping:
         status.pause(1.0)
 

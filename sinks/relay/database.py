@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import psycopg
 
 from tallyhook.errors import DatabaseUnavailable
-from tallyhook.postgres import Connection, connect
+from tallyhook.postgres import Connection, connect, words
 from tallyhook.settings import DatabaseSettings
 
 STATEMENT_SECONDS = 10
@@ -22,8 +22,7 @@ def answering(purpose: str) -> Iterator[None]:
     try:
         yield
     except psycopg.Error as failure:
-        detail = str(failure).strip().replace("\n", "; ") or type(failure).__name__
-        raise DatabaseUnavailable(f"PostgreSQL, {purpose}: {detail}") from failure
+        raise DatabaseUnavailable(f"PostgreSQL, {purpose}: {words(failure)}") from failure
 
 
 def open_connection(database: DatabaseSettings) -> Connection:

@@ -54,7 +54,7 @@ def _newest(
                 if error is None:
                     found[number] = decode(message.value(), topic, number, offset)
                 elif error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001  the code has no public name
-                    raise KafkaUnavailable(f"reading {topic}: {error.str()}")
+                    raise KafkaUnavailable(f"reading {topic}: {kafka.words(error)}")
                 elif offset >= ends[number]:
                     missing.discard(number)
             if missing and time.monotonic() > deadline:
@@ -63,7 +63,7 @@ def _newest(
                     f" {sorted(missing)}; the broker ends it by itself after its time-out"
                 )
     except KafkaException as failure:
-        raise KafkaUnavailable(f"reading {topic}: {failure.args[0].str()}") from failure
+        raise KafkaUnavailable(f"reading {topic}: {kafka.words(failure.args[0])}") from failure
     finally:
         reader.close()
     return found
@@ -100,6 +100,7 @@ def rewound(partition: int, position: Position) -> str:
     return (
         f"outbox rewound: partition {partition} no longer holds row {position.seq} with id {position.id}, which was"
         " sent: the database lost commits (a failover to a replica that was behind, or a restored backup), and new"
-        " effects would take the numbers of sent ones. Restore a copy that has this row, then restart the relay;"
-        " `tallyhook audit` names what differs"
+        " effects would take the numbers of sent ones. Restore a copy that has this row; or let the sink make the lost"
+        " rows again, then see with `tallyhook relay recover` whether they are those that were sent. The relay looks"
+        " every few seconds and goes on by itself"
     )

@@ -52,7 +52,7 @@ class Publisher:
     """
 
     def __init__(self, settings: Settings, transactional_id: str, status: Status) -> None:
-        self._status = status
+        self._status, self._transactional_id = status, transactional_id
         transaction_seconds = settings.relay.transaction_timeout_seconds
         # Kafka has surely ended the transaction by then, so a new process can read what came of it.
         self._give_up_seconds = 2 * transaction_seconds
@@ -74,7 +74,11 @@ class Publisher:
 
     def fence_others(self) -> None:
         """Ends any older producer of this id and the transaction it left; raises KafkaUnavailable when asked to end."""
-        self._insist("taking over the transactional id", self._client.init_transactions, patience_seconds=None)
+        try:
+            self._insist("taking over the transactional id", self._client.init_transactions, patience_seconds=None)
+        except KafkaException as failure:
+            error = failure.args[0]
+            raise ProducerBroken(f"transactional id {self._transactional_id}: {kafka.words(error)}") from failure
 
     @contextmanager
     def transaction(self) -> Iterator[Callable[[Record], None]]:
@@ -94,7 +98,7 @@ class Publisher:
             yield self._publish
         except KafkaException as failure:
             self._abort(failure.args[0])
-            raise TransactionAborted(f"Kafka refused a record: {failure.args[0].str()}") from failure
+            raise TransactionAborted(f"Kafka refused a record: {kafka.words(failure.args[0])}") from failure
         except BaseException:
             self._abort(None)
             raise
@@ -107,7 +111,7 @@ class Publisher:
             if not failure.args[0].txn_requires_abort():
                 raise _broken(failure.args[0]) from failure
             self._abort(failure.args[0])
-            raise TransactionAborted(f"Kafka refused a transaction: {failure.args[0].str()}") from failure
+            raise TransactionAborted(f"Kafka refused a transaction: {kafka.words(failure.args[0])}") from failure
         reach("relay.committed")
 
     def serve(self) -> None:
@@ -143,7 +147,7 @@ class Publisher:
 
     def _abort(self, cause: KafkaError | None) -> None:
         if cause is not None:
-            _log.warning("transaction aborted, its rows go again", cause=cause.name(), reason=cause.str())
+            _log.warning("transaction aborted, its rows go again", cause=cause.name(), reason=kafka.words(cause))
         try:
             self._insist("aborting", self._client.abort_transaction, self._give_up_seconds)
         except KafkaException as failure:
@@ -179,6 +183,8 @@ class Publisher:
 
 
 def _broken(error: KafkaError) -> ProducerBroken:
+    if kafka.refused(error):
+        return ProducerBroken(f"Kafka refuses this relay's producer: {kafka.words(error)}")
     return ProducerBroken(
         f"Kafka gave up this relay's producer ({error.name()}: {error.str()}): another relay took over its shard, or"
         " its transaction outlived TALLYHOOK_RELAY_TRANSACTION_TIMEOUT_SECONDS; a new process starts from what was"

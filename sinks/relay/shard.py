@@ -59,7 +59,8 @@ class Shard:
 
         Raises:
             LeaseLost, ProducerBroken: the process must be replaced.
-            OutboxRewound, OutboxGap, PositionLost, TopicMismatch: somebody must look at it; nothing was skipped.
+            OutboxGap, PositionLost, TopicMismatch: somebody must look at it; nothing was skipped.
+            OutboxRewound: likewise; once the database has the rows again, this may be called again.
             Stopping, KafkaUnavailable: the process is to end and a dependency did not answer.
         """
         while not self._status.stopping:
@@ -80,6 +81,10 @@ class Shard:
         except BaseException:
             outbox.close()
             raise
+        if self._status.halted:
+            self._status.mended()
+            self._metrics.gauge("tallyhook_relay_halted", reason="outbox_rewound").set(0)
+            _log.info("mended: database and progress agree again")
         return outbox
 
     def _settle(self, outbox: Outbox) -> None:

@@ -70,6 +70,10 @@ class Status:
         """The work stops here, the process stays and says why."""
         self._halted = reason
 
+    def mended(self) -> None:
+        """What stopped the work is no more."""
+        self._halted = None
+
     def trouble(self, reason: str | None) -> None:
         """What the work waits for; None once it goes on."""
         self._trouble = reason

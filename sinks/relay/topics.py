@@ -49,7 +49,8 @@ def _describe(settings: Settings, topics: list[str], timeout_seconds: float) -> 
                 description = answer.result(timeout_seconds)
             except KafkaException as failure:
                 if failure.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise
+                    reason = kafka.words(failure.args[0])
+                    raise KafkaUnavailable(f"topic {name} cannot be described: {reason}") from failure
             else:
                 found[name] = (str(description.topic_id), len(description.partitions))
     except (KafkaException, TimeoutError) as failure:

@@ -10,6 +10,9 @@ RETURNING topic_id, epoch, next_offset, next_outbox_seq, next_arrival_seq;
 -- find_epochs: how often each partition was claimed, without waiting for its owner.
 SELECT partition, epoch FROM {schema}.sink_offsets WHERE topic = %s AND partition = ANY(%s);
 
+-- stored: how often each partition was claimed and up to where it was applied, without waiting for its owner.
+SELECT partition, epoch, next_offset FROM {schema}.sink_offsets WHERE topic = %s AND partition = ANY(%s);
+
 -- end_frozen_owner: ends the recorded owner's session if it is a sink's that holds locks on this very table.
 SELECT pg_terminate_backend(a.pid)
   FROM {schema}.sink_offsets s

@@ -26,6 +26,3 @@ UPDATE {schema}.quarantined_events AS q
    SET state = 'redriven', note = concat_ws('; ', q.note, 'applied')
   FROM unnest(%s::text[], %s::text[]) AS r(event_id, object_id)
  WHERE q.state = 'open' AND q.event_id = r.event_id AND (q.object_id IS NULL OR q.object_id = r.object_id);
-
--- count_open: how many wait for somebody.
-SELECT count(*) FROM {schema}.quarantined_events WHERE state = 'open';

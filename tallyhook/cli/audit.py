@@ -7,13 +7,25 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from tallyhook.cli.output import JsonOption, console, errors, print_json, print_table
+from tallyhook.cli.quarantine_options import moment
+from tallyhook.clock import SystemClock
+from tallyhook.errors import UsageError
 from tallyhook.operations.audit.findings import AuditReport
 from tallyhook.operations.audit.run import Progress as Tell
 from tallyhook.operations.audit.run import audit as run
+from tallyhook.operations.audit.scope import shown
 from tallyhook.settings import load
 
 
-def audit(as_json: JsonOption = False) -> None:
+def audit(
+    since: str | None = typer.Option(
+        None,
+        "--since",
+        help="Only what was received or changed from then on: 2026-03-01, 2026-03-01T10:00Z, or an age as 90m, 12h, 3d."
+        " What is thereby not checked is named.",
+    ),
+    as_json: JsonOption = False,
+) -> None:
     """Recompute from the stored bytes what must have come of them, and compare. Exit code 1 with counterexamples.
 
     It reads the topics and one snapshot of the database, while the pipeline runs, and changes nothing. Every check is
@@ -21,11 +33,16 @@ def audit(as_json: JsonOption = False) -> None:
 
     Example: tallyhook audit
 
+    Example: tallyhook audit --since 1d
+
     Example: tallyhook audit --json > audit.json
     """
-    settings = load()
-    with _report_progress() as tell:
-        report = run(settings, tell)
+    settings, now = load(), SystemClock().now()
+    begin = moment("--since", since, now)
+    if begin is not None and begin > now:
+        raise UsageError(f"--since {since}: lies in the future")
+    with _report_progress(wanted=not as_json) as tell:
+        report = run(settings, tell, begin)
     if as_json:
         print_json(report.as_json())
     else:
@@ -51,15 +68,17 @@ def _print(report: AuditReport) -> None:
             console.print(f"  {example.text}", markup=False, soft_wrap=True)
         if check.found > len(check.examples):
             console.print(f"  and {check.found - len(check.examples):,} more", markup=False)
+    part = "" if report.since is None else f", only what was received or changed since {shown(report.since)}"
     console.print(
-        f"\n{'clean' if report.clean else 'NOT clean'}: the database of {report.snapshot_at:%Y-%m-%d %H:%M:%S} UTC"
+        f"\n{'clean' if report.clean else 'NOT clean'}: the database of {shown(report.snapshot_at)}{part}",
+        soft_wrap=True,
     )
 
 
 @contextmanager
-def _report_progress() -> Iterator[Tell]:
+def _report_progress(*, wanted: bool) -> Iterator[Tell]:
     """A bar for each step on a terminal; nothing where standard error is none, so that a scheduled run stays quiet."""
-    if not errors.is_terminal:
+    if not (wanted and errors.is_terminal):
         yield lambda _step, _done, _total: None
         return
     columns = (
@@ -74,7 +93,10 @@ def _report_progress() -> Iterator[Tell]:
 
         def tell(step: str, done: int, total: int) -> None:
             if step not in bars:
-                bars[step] = display.add_task(step, total=total)
-            display.update(bars[step], advance=done, total=total)
+                # What went before is done, also where its length was not known.
+                for task in display.tasks:
+                    display.update(task.id, total=task.total or 1, completed=task.total or 1)
+                bars[step] = display.add_task(step, total=total or None)
+            display.update(bars[step], advance=done, total=total or None)
 
         yield tell

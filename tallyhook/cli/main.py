@@ -3,6 +3,7 @@
 import os
 import sys
 
+import psycopg
 import typer
 
 from tallyhook import __version__, failpoints
@@ -24,6 +25,7 @@ from tallyhook.cli import (
     quarantine,
     reconcile,
     redrive,
+    relay,
     send,
     settings,
     sign,
@@ -35,6 +37,10 @@ from tallyhook.cli import (
 )
 from tallyhook.cli.output import errors
 from tallyhook.errors import TallyhookError
+from tallyhook.postgres import words
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended."""
 
 app = typer.Typer(
     name="tallyhook",
@@ -67,7 +73,7 @@ app.command("demo")(demo.demo)
 app.command("ingress")(ingress.ingress)
 app.command("stream")(stages.stream)
 app.add_typer(sink.app, name="sink")
-app.command("relay")(stages.relay)
+app.add_typer(relay.app, name="relay")
 app.command("migrate")(migrate.migrate)
 app.add_typer(topics.app, name="topics")
 app.command("settings")(settings.settings)
@@ -97,6 +103,17 @@ def main() -> None:
     except TallyhookError as failure:
         errors.print(f"tallyhook: {failure}", markup=False, soft_wrap=True)
         sys.exit(failure.exit_code)
+    except psycopg.OperationalError as failure:
+        errors.print(f"tallyhook: PostgreSQL, during the command: {str(failure).strip()}", markup=False, soft_wrap=True)
+        sys.exit(1)
+    except SystemExit as end:
+        # The library turns Ctrl-C into this code without a word.
+        if end.code == INTERRUPTED:
+            errors.print("tallyhook: interrupted")
+        raise
+    except psycopg.errors.InsufficientPrivilege as failure:
+        errors.print(f"tallyhook: {words(failure)}", markup=False, soft_wrap=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         errors.print("tallyhook: interrupted")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

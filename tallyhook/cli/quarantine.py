@@ -2,6 +2,7 @@
 
 import base64
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
@@ -33,6 +34,9 @@ app = typer.Typer(
     help="Look at events that were set aside, and close them by hand.\n\nExample: tallyhook quarantine list",
 )
 
+LINES_MAX = 1000
+"""Of more rows than this, only those that were closed before get a line of their own; `--json` has all."""
+DIGITS_MAX = 19
 SHOWN_BYTES = 16_384
 """So much of the bytes is shown escaped; `--raw` gives all."""
 
@@ -135,7 +139,12 @@ def show(
 
 @app.command("resolve")
 def resolve(
-    ids: list[int] = typer.Argument(metavar="ID...", min=1, max=operation.NEWEST, help="Rows, from `quarantine list`."),
+    ids: list[int] | None = typer.Argument(
+        None, metavar="ID...", min=1, max=operation.NEWEST, help="Rows, from `quarantine list`."
+    ),
+    ids_from: typer.FileText | None = typer.Option(
+        None, "--ids-from", help="Also the rows whose ids stand in this file, one a line; - for standard input."
+    ),
     discard: bool = typer.Option(False, "--discard", help="It is to have no effect."),
     accept: bool = typer.Option(False, "--accept", help="Somebody has done by hand what it asked for."),
     reason: str = typer.Option(..., help="Why; kept with the row."),
@@ -147,18 +156,44 @@ def resolve(
     Exit code 1, and nothing changed, when a row does not exist.
 
     Example: tallyhook quarantine resolve 7 8 --discard --reason "test event, see ticket 12" --actor nok
+
+    Example: tallyhook quarantine resolve --ids-from ids.txt --accept --reason "paid by hand, ticket 13" --actor nok
     """
     if discard == accept:
         raise UsageError("give either --discard or --accept")
+    wanted = [*(ids or ()), *_ids_of(ids_from)]
+    if not wanted:
+        raise UsageError("name at least one row, or give --ids-from")
     settings = load()
     with connect(settings.database, "quarantine") as connection:
         table = Quarantine(connection, settings.installation.schema_name)
-        closed = table.resolve(ids, "discard" if discard else "accept", reason, actor)
+        closed = table.resolve(wanted, "discard" if discard else "accept", reason, actor)
     if as_json:
         print_json([asdict(row) for row in closed])
         return
+    is_long = len(closed) > LINES_MAX
     for row in closed:
-        console.print(_closed_line(row), markup=False, soft_wrap=True)
+        if not (is_long and row.changed):
+            console.print(_closed_line(row), markup=False, soft_wrap=True)
+    if is_long:
+        console.print(f"closed: {sum(row.changed for row in closed):,} of {len(closed):,} rows", markup=False)
+
+
+def _ids_of(lines: Iterable[str] | None) -> list[int]:
+    """The ids of a file; raises UsageError for a line that is none, or for too many."""
+    found: list[int] = []
+    for number, line in enumerate(lines or (), 1):
+        text = line.strip()
+        if not text:
+            continue
+        if not (text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX and 0 < int(text) <= operation.NEWEST):
+            raise UsageError(f"--ids-from: line {number} is no id of a row")
+        found.append(int(text))
+        if len(found) > operation.RESOLVED_ROWS_MAX:
+            raise UsageError(
+                f"--ids-from: at most {operation.RESOLVED_ROWS_MAX} rows are closed at a time; give a part of them"
+            )
+    return found
 
 
 def as_object(row: QuarantinedEvent) -> dict[str, Any]:

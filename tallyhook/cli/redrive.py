@@ -4,13 +4,13 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tallyhook.cli.escaping import escaped
-from tallyhook.cli.output import JsonOption, console, errors, print_json
+from tallyhook.cli.json_stream import JsonStream
+from tallyhook.cli.output import JsonOption, console, errors
 from tallyhook.cli.quarantine_options import (
     ReasonOption,
     SinceOption,
@@ -28,6 +28,10 @@ from tallyhook.operations.redrive import Outcome, Redrive
 from tallyhook.postgres import connect
 from tallyhook.settings import load
 
+LIMIT_ROWS = 10_000_000
+LINES_MAX = 1000
+"""Of more rows than this, only those that could not be sent get a line of their own; `--json` has all."""
+
 
 def redrive(
     ids: list[int] | None = typer.Option(None, "--id", min=1, max=NEWEST, help="This row; may be repeated."),
@@ -39,7 +43,7 @@ def redrive(
     until: UntilOption = None,
     discarded: bool = typer.Option(False, "--discarded", help="Also rows that were discarded; they are open again."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Say what would be sent; change nothing."),
-    limit: int = typer.Option(1000, min=1, max=100_000, help="Most rows."),
+    limit: int = typer.Option(1000, min=1, max=LIMIT_ROWS, help="Most rows."),
     rate: float = typer.Option(100.0, min=0.1, max=10_000, help="Most rows a second."),
     yes: bool = typer.Option(False, "--yes", help="Do not ask."),
     as_json: JsonOption = False,
@@ -53,6 +57,8 @@ def redrive(
     Example: tallyhook redrive --reason payload_too_large --dry-run
 
     Example: tallyhook redrive --id 7 --id 8
+
+    Example: tallyhook redrive --reason database_refused --limit 500000 --rate 5000 --yes
     """
     settings, now = load(), SystemClock().now()
     wanted = Wanted(
@@ -71,37 +77,53 @@ def redrive(
         rows = min(work.total, limit)
         if rows and not (dry_run or yes or wanted.ids):
             _ask(rows, settings.sink.quarantine_limit)
-        report = Report(as_json)
-        for outcome in work.closed():
-            report.tell(outcome)
-        left = work.total
-        with signals_set(stopping):
-            for outcome in _with_progress(work.look(limit) if dry_run else work.run(limit), rows, shown=not dry_run):
+        report = Report(as_json, dry_run=dry_run, rows=rows, left=work.total)
+        closed, shown = work.closed(), not (dry_run or as_json)
+        report.begin()
+        try:
+            for outcome in closed:
                 report.tell(outcome)
-                left -= 1
-    report.end(left=left, dry_run=dry_run)
+            with signals_set(stopping):
+                for outcome in _with_progress(work.look(limit) if dry_run else work.run(limit), rows, shown=shown):
+                    report.tell(outcome)
+                    report.left -= 1
+        finally:
+            report.end()
     if stopping.is_set():
         raise KeyboardInterrupt
     if report.undone:
         raise typer.Exit(1)
 
 
-@dataclass
 class Report:
-    """Tells each outcome, and the sum of them at the end."""
+    """Tells each outcome as it comes, and the sum of them at the end.
 
-    as_json: bool
-    fates: Counter[str] = field(default_factory=Counter)
-    rows: list[dict[str, object]] = field(default_factory=list)
-    undone: int = 0
+    Args:
+        rows: how many there will be, about.
+
+    Attributes:
+        left: how many rows fit and were not looked at.
+        undone: how many are left to be done by hand.
+    """
+
+    def __init__(self, as_json: bool, *, dry_run: bool, rows: int, left: int) -> None:
+        self._stream = JsonStream("rows") if as_json else None
+        self._dry_run, self._is_long = dry_run, rows > LINES_MAX
+        self.fates: Counter[str] = Counter()
+        self.left, self.undone = left, 0
+
+    def begin(self) -> None:
+        """Opens the document."""
+        if self._stream is not None:
+            self._stream.begin()
 
     def tell(self, outcome: Outcome) -> None:
         """One row."""
         event = outcome.event
         self.fates[outcome.fate] += 1
         self.undone += not outcome.done
-        if self.as_json:
-            self.rows.append(
+        if self._stream is not None:
+            self._stream.add(
                 {
                     "id": event.id,
                     "event_id": event.event_id,
@@ -111,20 +133,21 @@ class Report:
                     "why": outcome.why or None,
                 }
             )
-            return
-        why = f": {escaped(outcome.why)}" if outcome.why else ""
-        name = escaped(event.event_id) or "(no id)"
-        print(f"{event.id}  {name}  {escaped(event.object_id)}  {escaped(event.reason)}  {outcome.fate}{why}")
+        elif not (self._is_long and outcome.done):
+            why = f": {escaped(outcome.why)}" if outcome.why else ""
+            name = escaped(event.event_id) or "(no id)"
+            print(f"{event.id}  {name}  {escaped(event.object_id)}  {escaped(event.reason)}  {outcome.fate}{why}")
 
-    def end(self, *, left: int, dry_run: bool) -> None:
+    def end(self) -> None:
         """The sum."""
-        if self.as_json:
-            print_json({"dry_run": dry_run, "outcomes": self.fates, "left": left, "rows": self.rows})
-        else:
-            counted = ", ".join(f"{count} {fate}" for fate, count in self.fates.items())
-            console.print(counted or "no open row fits", markup=False)
-            if left:
-                console.print(f"left: {left}", markup=False)
+        if self._stream is not None:
+            self._stream.end({"dry_run": self._dry_run, "outcomes": self.fates, "left": self.left})
+            return
+        counted = ", ".join(f"{count:,} {fate}" for fate, count in self.fates.items())
+        nothing = "nothing was sent" if self.left else "no open row fits"
+        console.print(counted or nothing, markup=False)
+        if self.left:
+            console.print(f"left: {self.left:,}", markup=False)
 
 
 def _ask(rows: int, quarantine_limit: int) -> None:
@@ -136,7 +159,7 @@ def _ask(rows: int, quarantine_limit: int) -> None:
     )
     if not sys.stdin.isatty():
         raise UsageError(f"nothing was sent; rows that fit: {rows}.{risk} Look with --dry-run, then give --yes or --id")
-    typer.confirm(f"Rows to be sent: {rows}.{risk} Go on?", abort=True, err=True)
+    typer.confirm(f"Rows to be sent: {rows:,}.{risk} Go on?", abort=True, err=True)
 
 
 def _with_progress(outcomes: Iterator[Outcome], rows: int, *, shown: bool) -> Iterator[Outcome]:

@@ -65,7 +65,7 @@ class ConfirmedPublisher:
         try:
             known = self._client.list_topics(timeout=self._settings.kafka.request_timeout_seconds).topics
         except KafkaException as failure:
-            raise KafkaUnavailable(f"Kafka does not answer: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"Kafka does not answer: {kafka.words(failure.args[0])}") from failure
         return len(known[topic].partitions) if topic in known else 0
 
     def demand(self, topic: str) -> None:
@@ -94,7 +94,7 @@ class ConfirmedPublisher:
         failures[place] = f"no confirmation within {DELIVERY_TIMEOUT_SECONDS:g} s"
 
         def reported(error: KafkaError | None, _: Message) -> None:
-            failures[place] = "" if error is None else error.str()
+            failures[place] = "" if error is None else kafka.words(error)
 
         deadline = self._clock.monotonic_seconds() + DELIVERY_TIMEOUT_SECONDS
         while True:
@@ -107,7 +107,7 @@ class ConfirmedPublisher:
                     return
                 self._client.poll(_POLL_SECONDS)
             except KafkaException as failure:
-                failures[place] = failure.args[0].str()
+                failures[place] = kafka.words(failure.args[0])
                 return
             else:
                 return

@@ -1,10 +1,12 @@
 """What was set aside: found, shown, and closed by hand. The bytes are never touched."""
 
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, cast
 
+import psycopg
 from psycopg.rows import class_row
 
 from schemas.reasons import REASONS, Explanation, Reason
@@ -15,8 +17,14 @@ State = Literal["open", "redriven", "discarded"]
 Closing = Literal["discard", "accept"]
 
 NEWEST = (1 << 63) - 1
+RESOLVED_ROWS_MAX = 100_000
+"""So many rows are locked at a time at most, while the sink may wait for one of them."""
+RESOLVE_TRIES = 5
 NOTE_CHARS_MAX = 1000
 ACTOR_CHARS_MAX = 200
+
+NAMED_MAX = 20
+"""So many ids stand in a message."""
 
 _CLOSED_AS: dict[Closing, str] = {"discard": "discarded", "accept": "accepted, handled by hand"}
 _NOT_KNOWN = Explanation("This version does not know the reason.", "เวอร์ชันนี้ไม่รู้จักเหตุผลนี้", "Read the detail.")
@@ -173,15 +181,26 @@ class Quarantine:
 
         Raises:
             UnknownRows: names those that do not exist.
-            UsageError: reason or actor is empty or too long.
+            UsageError: reason or actor is empty or too long, or the ids are too many.
         """
         note = f"{_CLOSED_AS[how]}: {_bounded('--reason', reason, NOTE_CHARS_MAX)}"
         actor = _bounded("--actor", actor, ACTOR_CHARS_MAX)
         wanted = sorted(set(ids))
+        if len(wanted) > RESOLVED_ROWS_MAX:
+            raise UsageError(
+                f"{len(wanted)} rows: at most {RESOLVED_ROWS_MAX} are closed at a time; give a part of them"
+            )
+        for _ in range(RESOLVE_TRIES - 1):
+            # The sink locks rows in the order of its events, so the two may come to wait for each other.
+            with suppress(psycopg.errors.DeadlockDetected):
+                return self._resolve(wanted, actor, note)
+        return self._resolve(wanted, actor, note)
+
+    def _resolve(self, wanted: Sequence[int], actor: str, note: str) -> list[Closed]:
         with self._connection.transaction():
-            before = {row[0]: Closed(row[0], False, *row[1:]) for row in self._run("lock", (wanted,))}
+            before = {row[0]: Closed(row[0], False, *row[1:]) for row in self._run("lock", (list(wanted),))}
             _demand(wanted, before.keys())
-            changed = {row[0] for row in self._run("close", {"ids": wanted, "actor": actor, "note": note})}
+            changed = {row[0] for row in self._run("close", {"ids": list(wanted), "actor": actor, "note": note})}
             after = {row[0]: Closed(row[0], True, *row[1:]) for row in self._run("lock", (sorted(changed),))}
         return [after.get(row_id, before[row_id]) for row_id in wanted]
 
@@ -192,8 +211,9 @@ class Quarantine:
 def _demand(ids: Iterable[int], found: Collection[int]) -> None:
     missing = sorted(set(ids) - set(found))
     if missing:
+        more = f" and {len(missing) - NAMED_MAX} more" if len(missing) > NAMED_MAX else ""
         raise UnknownRows(
-            f"no quarantined event has id {', '.join(map(str, missing))}: nothing was done;"
+            f"no quarantined event has id {', '.join(map(str, missing[:NAMED_MAX]))}{more}: nothing was done;"
             " see `tallyhook quarantine list --state any`"
         )
 

@@ -20,8 +20,10 @@ from tallyhook.operations.repair import Redriven, Repair, Unusable
 from tallyhook.postgres import Connection, Queries
 from tallyhook.settings import Settings
 
-PAGE_ROWS = 25
-"""So few that progress is shown as it comes, and that a crash leaves few attempts counted that were not made."""
+PAGE_ROWS = (25, 500)
+"""Fewest and most rows under way at a time: so few that a crash leaves few attempts counted that were not made."""
+PAGE_SECONDS = 0.25
+"""A page is what the rate allows in so long, within these bounds: progress is shown as it comes."""
 CHUNK_BYTES = 4 << 20
 """Most bytes of bodies in memory, one body at least."""
 DELIVERY_TIMEOUT_SECONDS = 30.0
@@ -85,6 +87,8 @@ class Redrive:
         self._repair = Repair(settings)
         self._events = TopicNames(settings.installation.topic_prefix).events
         self._pause_seconds = 1.0 / rate_per_second
+        fewest, most = PAGE_ROWS
+        self._page_rows = max(fewest, min(most, int(rate_per_second * PAGE_SECONDS)))
         self._due_seconds = 0.0
         self._named = self._quarantine.named(wanted.ids)
         self.total, newest = self._quarantine.measure(wanted)
@@ -120,7 +124,7 @@ class Redrive:
         """The rows with their bytes, so few at a time that these stay within bounds."""
         wanted, left = self._wanted, limit
         while left > 0:
-            page = self._quarantine.find(wanted, min(PAGE_ROWS, left))
+            page = self._quarantine.find(wanted, min(self._page_rows, left))
             if not page:
                 return
             left -= len(page)
@@ -193,7 +197,7 @@ class Redrive:
         failures[row_id] = f"no confirmation within {DELIVERY_TIMEOUT_SECONDS:g} s"
 
         def reported(error: KafkaError | None, _: Message) -> None:
-            failures[row_id] = "" if error is None else error.str()
+            failures[row_id] = "" if error is None else kafka.words(error)
             if error is not None and error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001  it has no public name
                 self._timed_out = True
 
@@ -206,7 +210,7 @@ class Redrive:
                     return
                 client.poll(_POLL_SECONDS)
             except KafkaException as failure:
-                failures[row_id] = failure.args[0].str()
+                failures[row_id] = kafka.words(failure.args[0])
                 return
             else:
                 return
@@ -241,9 +245,9 @@ class Redrive:
         try:
             found = client.list_topics(self._events, timeout=timeout_seconds).topics[self._events]
         except KafkaException as failure:
-            raise KafkaUnavailable(f"Kafka does not answer: {failure.args[0].str()}") from failure
+            raise KafkaUnavailable(f"Kafka does not answer: {kafka.words(failure.args[0])}") from failure
         if found.error is not None:
-            raise TopicMismatch(f"topic {self._events}: {found.error.str()}; see `tallyhook topics show`")
+            raise TopicMismatch(f"topic {self._events}: {kafka.words(found.error)}; see `tallyhook topics show`")
         partitions = self._settings.installation.partitions
         if len(found.partitions) != partitions:
             raise TopicMismatch(

@@ -20,6 +20,7 @@ from psycopg import sql
 from schemas.topics import TopicNames, TopicSpec
 from tallyhook import kafka
 from tallyhook.errors import KafkaUnavailable, TopicMismatch
+from tallyhook.kafka import login_refusal, words
 from tallyhook.postgres import connect
 from tallyhook.settings import KafkaSettings, Settings
 
@@ -28,6 +29,7 @@ T = TypeVar("T")
 _GRACE_SECONDS = 1.0
 """librdkafka says by itself that a request ran out of time; only where it does not, the wait for it ends."""
 _SPREAD_SECONDS = 10.0
+_LOGIN_SECONDS = 2.0
 _SILENT = (
     KafkaError._TIMED_OUT,  # noqa: SLF001  librdkafka's own codes have no public name
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
@@ -115,8 +117,10 @@ def _answer(future: "Future[T]", kafka: KafkaSettings, question: str, *, fine: i
         if error.code() == fine:
             return None
         if error.code() not in _SILENT:
-            raise KafkaUnavailable(f"{question}: {error.str()}") from failure
-        reason = error.str()
+            raise KafkaUnavailable(f"{question}: {words(error)}") from failure
+        reason = words(error)
+    if (refusal := login_refusal(kafka, _LOGIN_SECONDS)) is not None:
+        raise KafkaUnavailable(f"{question}: Kafka at {kafka.bootstrap} lets nobody in with these settings: {refusal}")
     raise KafkaUnavailable(
         f"{question}: Kafka at {kafka.bootstrap} does not answer within {kafka.request_timeout_seconds:g} s ({reason});"
         " start it, or correct TALLYHOOK_KAFKA_BOOTSTRAP"

@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
+from schemas import door
 from tallyhook.settings.component import Component, Port, unit
 
 
@@ -35,39 +36,58 @@ class IngressSettings(Component):
         description="account.merchant_id this endpoint takes; unset: any",
     )
     tolerance_seconds: int = Field(
-        300,
+        door.TOLERANCE_SECONDS,
         ge=1,
         le=400_000,
         description="allowed age of webhook-timestamp, both ways",
         json_schema_extra=unit("seconds"),
     )
     max_body_bytes: int = Field(
-        262_144, ge=1024, le=8_388_608, description="largest body", json_schema_extra=unit("bytes")
+        door.MAX_BODY_BYTES, ge=1024, le=8_388_608, description="largest body", json_schema_extra=unit("bytes")
     )
-    max_headers: int = Field(64, ge=8, le=1000, description="most header lines", json_schema_extra=unit("headers"))
+    max_headers: int = Field(
+        door.MAX_HEADERS, ge=8, le=1000, description="most header lines", json_schema_extra=unit("headers")
+    )
     max_header_bytes: int = Field(
-        16_384, ge=1024, le=262_144, description="all headers together", json_schema_extra=unit("bytes")
+        door.MAX_HEADER_BYTES,
+        ge=1024,
+        le=262_144,
+        description="all headers together",
+        json_schema_extra=unit("bytes"),
     )
     max_signatures: int = Field(
-        16, ge=1, le=256, description="most signatures of one request", json_schema_extra=unit("signatures")
+        door.MAX_SIGNATURES,
+        ge=1,
+        le=256,
+        description="most signatures of one request",
+        json_schema_extra=unit("signatures"),
     )
     body_timeout_seconds: float = Field(
-        10.0, ge=0.1, le=120, description="reading one body", json_schema_extra=unit("seconds")
+        door.BODY_TIMEOUT_SECONDS, ge=0.1, le=120, description="reading one body", json_schema_extra=unit("seconds")
     )
     delivery_timeout_seconds: float = Field(
-        8.0,
+        door.DELIVERY_TIMEOUT_SECONDS,
         ge=0.5,
         le=60,
         description="confirmation by Kafka, below the sender's time-out",
         json_schema_extra=unit("seconds"),
     )
     max_in_flight: int = Field(
-        2000, ge=1, le=100_000, description="requests at once", json_schema_extra=unit("requests")
+        door.MAX_IN_FLIGHT, ge=1, le=100_000, description="requests at once", json_schema_extra=unit("requests")
+    )
+    max_held_bytes: int = Field(
+        door.MAX_HELD_BYTES,
+        ge=16_777_216,
+        le=17_179_869_184,
+        description="bodies that are held at once, all requests together; the one longest on its way gives way",
+        json_schema_extra=unit("bytes"),
     )
     key_reload_seconds: float = Field(
         5.0, ge=0.1, le=300, description="look for changed keys", json_schema_extra=unit("seconds")
     )
-    max_id_bytes: int = Field(512, ge=16, le=4096, description="longest id", json_schema_extra=unit("bytes"))
+    max_id_bytes: int = Field(
+        door.MAX_ID_BYTES, ge=16, le=4096, description="longest id", json_schema_extra=unit("bytes")
+    )
     source: str = Field("/gateway", max_length=512, description="ce_source of its events (a URI reference)")
     shutdown_seconds: float = Field(
         20.0, ge=1, le=300, description="drain on SIGTERM", json_schema_extra=unit("seconds")

@@ -9,19 +9,24 @@ from tests.cases import table
 from tests.cases.shop import Shop
 from tests.integration.ingress.conftest import environment, ingress, key, names, records, start, topics
 from tests.integration.relay.conftest import bare_settings, reader, settings, start_relay, writer
+from tests.integration.sinks.conftest import road, stage
 from tests.running import RunningPipeline
+from tests.unit.packaging.conftest import helm
 
 __all__ = [
     "bare_settings",
     "environment",
+    "helm",
     "ingress",
     "key",
     "names",
     "pipeline",
     "reader",
     "records",
+    "road",
     "settings",
     "shop",
+    "stage",
     "start",
     "start_relay",
     "topics",

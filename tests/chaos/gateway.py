@@ -27,7 +27,10 @@ class Delivery(Protocol):
 
 
 class Gateway:
-    """Sends deliveries at a rate; `answers` counts the statuses (0: no answer)."""
+    """Sends deliveries at a rate; `answers` counts the statuses (0: no answer).
+
+    `slowest_seconds` is the longest that an answer took, and `without_retry_after` counts 503 that named no moment.
+    """
 
     def __init__(self, netloc: str, key: SigningKey, rate_a_second: float) -> None:
         self._netloc, self._key, self._pause_seconds = netloc, key, 1 / rate_a_second
@@ -37,7 +40,8 @@ class Gateway:
         self._feeder: threading.Thread | None = None
         self.answers: Counter[int] = Counter()
         self.unsent: list[str] = []
-        self.sent = 0
+        self.sent = self.without_retry_after = 0
+        self.slowest_seconds = 0.0
         self._lock = threading.Lock()
 
     def start(self, deliveries: Sequence[Delivery]) -> None:
@@ -73,23 +77,27 @@ class Gateway:
         connection: http.client.HTTPConnection | None = None
         while (event := self._waiting.get()) is not None:
             deadline = time.monotonic() + GIVE_UP_SECONDS
-            status = 0
+            status, unbidden = 0, False
             while status != http.client.OK:
                 if time.monotonic() > deadline:
                     self.unsent.append(event.id)
                     break
                 connection = connection or http.client.HTTPConnection(self._netloc, timeout=12)
+                began = time.monotonic()
                 try:
                     headers = self._key.sign(event.id, int(time.time()), event.body)
                     connection.request("POST", "/webhooks", event.body, headers)
                     answer = connection.getresponse()
                     answer.read()
                     status = answer.status
+                    unbidden = status == http.client.SERVICE_UNAVAILABLE and not answer.getheader("retry-after")
                 except (OSError, http.client.HTTPException):
                     connection.close()
-                    connection, status = None, 0
+                    connection, status, unbidden = None, 0, False
                 with self._lock:
                     self.answers[status] += 1
+                    self.without_retry_after += unbidden
+                    self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - began)
                     self.sent += status == http.client.OK
                 if status != http.client.OK:
                     time.sleep(0.2)  # the gateway waits before it sends again

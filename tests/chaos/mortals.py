@@ -9,6 +9,7 @@ from typing import get_args
 
 from tallyhook.failpoint_arming import arm_in, armed
 from tallyhook.failpoints import ALLOWED, ALLOWED_VARIABLE, POINTS_VARIABLE, Failpoint
+from tests.chaos.tally import TALLY
 from tests.running import RunningPipeline, await_true
 
 FAILPOINTS: tuple[Failpoint, ...] = get_args(Failpoint)
@@ -51,6 +52,7 @@ def kill_now(pipeline: RunningPipeline, unit: str) -> bool:
             os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
         return False
+    TALLY.at_random[unit] += pid is not None
     return pid is not None
 
 
@@ -75,6 +77,7 @@ def die_at(
     if failpoint in AT_START:
         await_true(lambda: kill_now(pipeline, stage), back_seconds, f"a {stage} to kill")
     await_death(folder, failpoint, death_seconds)
+    TALLY.at_failpoints[failpoint] += 1
     return await_return(pipeline, stage, before, back_seconds)
 
 

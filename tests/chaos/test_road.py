@@ -16,6 +16,7 @@ from tests.chaos.deposits import World, expected_balances, make_world
 from tests.chaos.ending import audit, check_effects
 from tests.chaos.gateway import Gateway
 from tests.chaos.mortals import FAILPOINTS, SELDOM, die_at, stage_of, variables
+from tests.chaos.tally import TALLY
 from tests.running import RunningPipeline, await_true
 
 STAGES, SERVERS = ("ingress", "stream", "sink", "relay"), ("kafka", "postgres")
@@ -25,11 +26,9 @@ DEATH_SECONDS, BACK_SECONDS = 60.0, 30.0
 
 @pytest.mark.chaos
 @pytest.mark.timeout(1500)
-def test_nothing_is_lost_doubled_or_regressed(tmp_path: Path) -> None:
+def test_nothing_is_lost_doubled_or_regressed(tmp_path: Path, seed: int) -> None:
     """Every stage dies at one of its commit boundaries, each server at any time; all are back within 30 s, stores and
     topics agree with the posts."""
-    seed = random.SystemRandom().randrange(1_000_000)
-    print(f"seed {seed}")
     world = make_world(seed, EVENTS, DEPOSITS)
     folder = tmp_path / "failpoints"
     folder.mkdir()
@@ -55,6 +54,7 @@ def _kill_under_load(pipeline: RunningPipeline, folder: Path, world: World, chan
         await_true(lambda passed=passed: gateway.sent > passed + 100, 60, "traffic between two kills")  # type: ignore[misc]
         if unit in SERVERS:
             back[unit] = pipeline.kill(unit)
+            TALLY.at_random[unit] += 1
             continue
         failpoint = chance.choice([name for name in FAILPOINTS if stage_of(name) == unit and name not in SELDOM])
         back[failpoint] = die_at(
@@ -66,6 +66,7 @@ def _kill_under_load(pipeline: RunningPipeline, folder: Path, world: World, chan
     gateway.join(300)
     correlator.join(60)
     assert not correlator.is_alive()
+    TALLY.deliveries += gateway.sent
     print("answers:", dict(gateway.answers))
     return back
 

@@ -6,6 +6,8 @@ revision = "0001"
 down_revision = None
 branch_labels = None
 depends_on = None
+phase = "pre"
+compatible_from = "0001"
 
 
 def upgrade() -> None:

@@ -6,6 +6,8 @@ revision = "0002"
 down_revision = "0001"
 branch_labels = None
 depends_on = None
+phase = "pre"
+compatible_from = "0002"
 
 
 def upgrade() -> None:

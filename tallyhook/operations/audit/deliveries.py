@@ -16,6 +16,7 @@ from tallyhook.operations.audit.given_up import name_losses
 from tallyhook.operations.audit.marks import Marks, patience_seconds
 from tallyhook.operations.audit.numbers import Kept
 from tallyhook.operations.audit.offset_bits import OffsetBits
+from tallyhook.operations.audit.scope import CLOCKS_APART, newer
 from tallyhook.operations.audit.snapshot import SinkPosition, Snapshot
 from tallyhook.operations.audit.topic_ranges import Range, watermarks
 from tallyhook.settings import Settings
@@ -66,6 +67,9 @@ class DeliveryAudit:
         self._oldest_change: dict[int, int] = {}
         self._changes = self._ranges(self._names.state_changes, self.marks.state_changes, self.snapshot.applied)
         self._dead = self._ranges(self._names.dead_letters, self.marks.dead_letters, self.snapshot.copied)
+        self._events = newer(
+            self.settings.kafka, self._names.events, self.marks.events, self.snapshot.since, self.events
+        )
 
     @property
     def total(self) -> int:
@@ -103,7 +107,10 @@ class DeliveryAudit:
                 upto = max(upto, min(position.next_offset, end))
             self.deliveries.leave_out(f"records of {topic} that retention has cut", held.start)
             ranges[number] = Range(held.start, upto)
-        return ranges
+        since = self.snapshot.since
+        return newer(
+            self.settings.kafka, topic, ranges, None if since is None else since - CLOCKS_APART, self.deliveries
+        )
 
     def _check_position(self, topic: str, number: int, next_offset: int, held: Range) -> None:
         where: dict[str, str | int] = {"topic": topic, "partition": number, "offset": next_offset}
@@ -220,10 +227,11 @@ class DeliveryAudit:
                 f" events {committed} to {held.start - 1} were cut before they were judged",
                 **where,
             )
-        start, end = held.start, min(committed, held.end)
-        self.events.leave_out(f"events of {topic} that retention has cut", start)
-        # A state change is younger than its event, but its segment may be cut first, with those before it.
-        if self.marks.state_changes[number].start > 0:
+        start, end = self._events[number].start, min(committed, held.end)
+        self.events.leave_out(f"events of {topic} that retention has cut", held.start)
+        # A state change is younger than its event, but its segment may be cut first, with those before it. Where older
+        # ones were left out, those that retention has cut were older still.
+        if self._changes[number].start == self.marks.state_changes[number].start > 0:
             oldest = min(end, max(start, self._oldest_change.get(number, end)))
             self.events.leave_out(f"events of {topic} whose state changes retention has cut", oldest - start)
             start = oldest

@@ -14,6 +14,7 @@ from tallyhook.operations.audit.findings import Check
 from tallyhook.operations.audit.marks import Marks, effect_topics, patience_seconds
 from tallyhook.operations.audit.numbers import Kept
 from tallyhook.operations.audit.offset_bits import OffsetBits
+from tallyhook.operations.audit.scope import CLOCKS_APART, name_older_rows, newer
 from tallyhook.operations.audit.snapshot import Snapshot
 from tallyhook.operations.audit.stored_event import parse_json, same_json
 from tallyhook.settings import Settings
@@ -53,20 +54,27 @@ class EffectAudit:
     _seen: dict[int, OffsetBits] = field(default_factory=dict)
     _first_seq: dict[tuple[str, int], int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        since = self.snapshot.since
+        from_when = None if since is None else since - CLOCKS_APART
+        self._ranges = {
+            topic: newer(self.settings.kafka, topic, held, from_when, self.check)
+            for topic, held in self.marks.effects.items()
+        }
+
     @property
     def total(self) -> int:
         """How many records will be read, about."""
-        return sum(held.length for ranges in self.marks.effects.values() for held in ranges.values())
+        return sum(wanted.length for ranges in self._ranges.values() for wanted in ranges.values())
 
     def run(self, tell: Callable[[int], None]) -> None:
         """Answers the check."""
         names = TopicNames(self.settings.installation.topic_prefix)
         for topic, effect in effect_topics(names).items():
-            ranges = self.marks.effects[topic]
-            for held in ranges.values():
+            for held in self.marks.effects[topic].values():
                 self.check.leave_out(f"records and markers of {topic} that retention has cut", held.start)
             for messages in topic_ranges.read(
-                self.settings.kafka, topic, ranges, patience_seconds=patience_seconds(self.settings)
+                self.settings.kafka, topic, self._ranges[topic], patience_seconds=patience_seconds(self.settings)
             ):
                 self._take(list(self._readable(topic, effect, messages)))
                 tell(len(messages))
@@ -139,13 +147,16 @@ class EffectAudit:
     def _walk_outbox(self, topics: dict[str, str]) -> None:
         """Every row that counts as sent must have been met."""
         nothing = OffsetBits()
-        for partition, seq, effect, dedupe_key, object_id in self.snapshot.walk("sent_rows"):
+        since = {"since": self.snapshot.since}
+        for partition, seq, effect, dedupe_key, object_id in self.snapshot.walk("sent_rows", since):
             if seq > self.marks.sent.get(partition, -1) or seq in self._seen.get(partition, nothing):
                 continue
             topic = topics.get(effect, effect)
             held = self.marks.effects.get(topic, {}).get(partition)
             first = self._first_seq.get((topic, partition))
-            if held is not None and held.start > 0 and (first is None or seq < first):
+            # Where older records were left out, those that retention has cut were older still.
+            is_cut = held is not None and held.start > 0 and self._ranges[topic][partition].start == held.start
+            if is_cut and (first is None or seq < first):
                 self.check.leave_out("outbox rows whose record retention has cut")
                 continue
             self.check.fail(
@@ -156,6 +167,7 @@ class EffectAudit:
                 partition=partition,
                 seq=seq,
             )
+        name_older_rows(self.snapshot, self.check)
 
     def _fail(self, record: SentRecord, why: str) -> None:
         self.check.fail(

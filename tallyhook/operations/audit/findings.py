@@ -105,7 +105,7 @@ class Check:
         looked_at: how many records or rows were held against each other.
         found: how many counterexamples there are.
         examples: the first of them, at most EXAMPLES_MAX.
-        left_out: what could not be judged because it was pruned or cut by retention, and how much of it.
+        left_out: what was not judged, because it was pruned, cut by retention or not asked for, and how much of it.
     """
 
     name: CheckName
@@ -160,10 +160,12 @@ class AuditReport:
     Args:
         snapshot_at: the moment of the database's snapshot, by its clock.
         checks: in the order of `CHECKS`.
+        since: only what was received or changed since then was asked for; None for everything.
     """
 
     snapshot_at: datetime
     checks: list[Check]
+    since: datetime | None = None
 
     @property
     def clean(self) -> bool:
@@ -180,5 +182,6 @@ class AuditReport:
         return {
             "clean": self.clean,
             "snapshot_at": self.snapshot_at,
+            "since": self.since,
             "checks": [asdict(check) | asdict(check.meaning) for check in self.checks],
         }

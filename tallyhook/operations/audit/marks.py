@@ -71,7 +71,8 @@ def note(settings: Settings) -> Marks:
 
 def _committed(settings: Settings, topic: str, partitions: Sequence[int]) -> dict[int, int]:
     """The stream's committed offsets, asked for without joining its group."""
-    reader = kafka.plain_reader(settings.kafka, **{"group.id": settings.installation.group_id("streams")})
+    group = settings.installation.group_id("streams")
+    reader = kafka.plain_reader(settings.kafka, **{"group.id": group})
     seconds = settings.kafka.request_timeout_seconds
     try:
         asked = reader.committed([TopicPartition(topic, number) for number in partitions], timeout=seconds)
@@ -79,7 +80,8 @@ def _committed(settings: Settings, topic: str, partitions: Sequence[int]) -> dic
             if answer.error is not None:
                 raise KafkaException(answer.error)
     except KafkaException as failure:
-        raise KafkaUnavailable(f"committed offsets of {topic}: {failure.args[0].str()}") from failure
+        reason = kafka.why_no_positions(reader, failure.args[0], group)
+        raise KafkaUnavailable(f"committed offsets of {topic}, {reason}") from failure
     finally:
         reader.close()
     # A negative offset is librdkafka's word for no commit.

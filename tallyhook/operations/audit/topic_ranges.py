@@ -3,9 +3,10 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from tallyhook import kafka
 from tallyhook.errors import KafkaUnavailable
@@ -14,6 +15,11 @@ from tallyhook.settings import KafkaSettings
 BATCH_RECORDS = 2000
 _BOUNDED: dict[str, Any] = {"queued.max.messages.kbytes": 16_384}
 """Most that is fetched ahead, over all partitions."""
+_NEW_LEADER = (
+    *(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE),
+    *(KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH),
+)
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ def read(
         moved_at = time.monotonic()
         while missing:
             found: list[Message] = []
-            for message in reader.consume(BATCH_RECORDS, 0.1):
+            for message in reader.consume(BATCH_RECORDS, _POLL_SECONDS):
                 number, offset = message.partition() or 0, message.offset() or 0
                 if number not in missing:
                     continue
@@ -70,7 +76,7 @@ def read(
                     f" {sorted(missing)}; a transaction may still be open there"
                 )
     except KafkaException as failure:
-        raise KafkaUnavailable(f"reading {topic}: {failure.args[0].str()}") from failure
+        raise KafkaUnavailable(f"reading {topic}: {kafka.words(failure.args[0])}") from failure
     finally:
         reader.close()
 
@@ -82,7 +88,39 @@ def _is_record(message: Message, topic: str) -> bool:
         return True
     if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001  the code has no public name
         return False
-    raise KafkaUnavailable(f"reading {topic}: {error.str()}; retention may have cut into the range: audit again")
+    raise KafkaUnavailable(f"reading {topic}: {kafka.words(error)}; retention may have cut into the range: audit again")
+
+
+def since(settings: KafkaSettings, topic: str, ranges: Mapping[int, Range], moment: datetime) -> dict[int, Range]:
+    """The end of each range, from its first record that was written at the moment or later; raises KafkaUnavailable."""
+    milliseconds = int(moment.timestamp() * 1000)
+    reader = kafka.plain_reader(settings)
+    try:
+        asked = [TopicPartition(topic, number, milliseconds) for number in ranges]
+        answers = _by_time(reader, asked, settings.request_timeout_seconds)
+    except KafkaException as failure:
+        raise KafkaUnavailable(f"offsets by time of {topic}: {kafka.words(failure.args[0])}") from failure
+    finally:
+        reader.close()
+    # A negative offset says that no record is as young as that.
+    starts = {answer.partition: answer.offset for answer in answers if answer.offset >= 0}
+    return {
+        number: Range(max(held.start, min(starts.get(number, held.end), held.end)), held.end)
+        for number, held in ranges.items()
+    }
+
+
+def _by_time(reader: Consumer, asked: list[TopicPartition], timeout_seconds: float) -> list[TopicPartition]:
+    """Asks again while a partition has a new leader, as each has just after a broker started."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        answers = reader.offsets_for_times(asked, timeout=timeout_seconds)
+        errors = [answer.error for answer in answers if answer.error is not None]
+        if not errors:
+            return answers
+        if not all(error.code() in _NEW_LEADER for error in errors) or time.monotonic() > deadline:
+            raise KafkaException(errors[0])
+        time.sleep(_POLL_SECONDS)
 
 
 def watermarks(settings: KafkaSettings, topic: str, partitions: Sequence[int]) -> dict[int, Range]:

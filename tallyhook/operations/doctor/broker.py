@@ -86,7 +86,7 @@ class Broker:
         try:
             brokers = self._admin.list_topics(timeout=self._timeout_seconds).brokers
         except KafkaException as failure:
-            raise self._silence("the list of brokers", failure.args[0].str()) from failure
+            raise self._silence("the list of brokers", kafka.words(failure.args[0])) from failure
         if not brokers:
             return {}
         resource = ConfigResource(ResourceType.BROKER, str(min(brokers)))
@@ -128,7 +128,7 @@ class Broker:
             error = failure.args[0]
             if error.code() == fine:
                 return None
-            raise self._silence(question, error.str()) from failure
+            raise self._silence(question, kafka.words(error)) from failure
 
     def _silence(self, question: str, reason: str) -> KafkaUnavailable:
         return KafkaUnavailable(f"Kafka at {self._settings.bootstrap}, {question}: {reason}")

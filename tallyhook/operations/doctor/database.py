@@ -80,6 +80,10 @@ class Database:
             return str(failure)
         return None
 
+    def revision(self) -> str:
+        """Where the schema stands; empty for one that was never made."""
+        return migrations.standing(self._connection, self._settings.installation)[0] or ""
+
     def installed_topics(self) -> dict[str, tuple[str, int]]:
         """Id and partition count by topic, as `topics apply` recorded them."""
         return {topic: (topic_id, partitions) for topic, topic_id, partitions in self._all("installed_topics")}

@@ -41,8 +41,13 @@ SELECT EXISTS (SELECT FROM {schema}.sequence_sources), lease_until > now() FROM 
 SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname = %(schema)s AND c.relname = ANY(%(tables)s) AND c.relkind IN ('r', 'p');
 
--- privileges: those of some privileges that this role lacks; tables by their quoted names.
+-- privileges: those of some privileges that this role lacks; tables by their quoted names. What another role has that
+-- may log in and was given it, is no business of this one's: each process may have a role of its own.
 SELECT wanted.name, wanted.privilege
   FROM unnest(%(names)s::text[], %(privileges)s::text[]) AS wanted(name, privilege)
+  JOIN pg_class c ON c.oid = wanted.name::regclass
  WHERE NOT has_table_privilege(wanted.name, wanted.privilege)
+   AND NOT EXISTS (SELECT FROM pg_roles r
+                    WHERE r.rolcanlogin AND NOT r.rolsuper AND r.oid <> c.relowner
+                      AND has_table_privilege(r.oid, c.oid, wanted.privilege))
  ORDER BY wanted.name, wanted.privilege;

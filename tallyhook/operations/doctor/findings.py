@@ -34,6 +34,8 @@ FindingId = Literal[
     "relay_idle",
     "sequences_unkept",
     "schema_revision",
+    "schema_newer",
+    "schema_pending",
     "schema_shared",
     "table_missing",
     "privilege_missing",

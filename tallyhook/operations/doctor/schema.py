@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from schemas.topics import TopicNames
+from sinks import migrations
 from tallyhook.operations.doctor.database import Database
 from tallyhook.operations.doctor.findings import Finding
 from tallyhook.settings import Settings
@@ -11,6 +12,7 @@ _WRITTEN = ("SELECT", "INSERT", "UPDATE")
 _APPENDED = ("SELECT", "INSERT")
 PRIVILEGES: dict[str, tuple[str, ...]] = {
     "alembic_version": ("SELECT",),
+    "schema_revisions": ("SELECT",),
     "installed_topics": ("SELECT",),
     "pg_webhook_inbox": (*_WRITTEN, "DELETE"),
     "redeliveries": _APPENDED,
@@ -52,8 +54,9 @@ def examine_revision(settings: Settings, wrong: str) -> Finding:
 
 
 def examine(settings: Settings, database: Database) -> Iterator[Finding]:
-    """Every danger of a schema that has the right revision."""
+    """Every danger of a schema that this program works with."""
     schema = settings.installation.schema_name
+    yield from _standing(schema, database.revision())
     if missing := database.missing_tables():
         yield Finding(
             "table_missing",
@@ -82,6 +85,32 @@ def examine(settings: Settings, database: Database) -> Iterator[Finding]:
             grants,
         )
     yield from _sharing(settings, database)
+
+
+def _standing(schema: str, revision: str) -> Iterator[Finding]:
+    """An upgrade that is on its way."""
+    if revision > migrations.HEAD:
+        yield Finding(
+            "schema_newer",
+            "warning",
+            ("P8",),
+            f"schema {schema}",
+            f"stands at revision {revision}, which bears this program",
+            f"programs that know it; this one knows {migrations.HEAD}",
+            "the next revision may bear it no longer, and it does not start again then",
+            "go on with the upgrade: deploy the newer program",
+        )
+    elif revision < migrations.HEAD:
+        yield Finding(
+            "schema_pending",
+            "warning",
+            ("P8",),
+            f"schema {schema}",
+            f"stands at revision {revision}",
+            f"revision {migrations.HEAD}, once no program of the release before is left",
+            "the next upgrade refuses to begin on it",
+            "tallyhook migrate --phase post",
+        )
 
 
 def _sharing(settings: Settings, database: Database) -> Iterator[Finding]:

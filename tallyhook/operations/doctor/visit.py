@@ -15,7 +15,7 @@ from tallyhook.operations.doctor import clocks, cluster, keys, limits, outbox, p
 from tallyhook.operations.doctor.broker import Broker, Topic, once_led
 from tallyhook.operations.doctor.database import Database, SinkPosition
 from tallyhook.operations.doctor.findings import Finding, Report
-from tallyhook.postgres import connect
+from tallyhook.postgres import connect, words
 from tallyhook.settings import Settings, unknown_variables
 
 IDLE_SECONDS = 3.0
@@ -69,8 +69,7 @@ class _Visit:
         except (KafkaUnavailable, DatabaseUnavailable) as failure:
             self._unreachable.append(" ".join(str(failure).split()))
         except psycopg.Error as failure:
-            reason = " ".join(str(failure).split()) or type(failure).__name__
-            self._unreachable.append(f"PostgreSQL does not answer a question: {reason}")
+            self._unreachable.append(f"PostgreSQL does not answer a question: {words(failure)}")
 
     def _examine_stores(self, broker: Broker, found: dict[str, Topic] | None) -> None:
         """What the database says, and where it and Kafka must agree."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, LiteralString
 from urllib.parse import urlsplit
 
@@ -82,7 +83,9 @@ class Audited:
         )
 
     @contextmanager
-    def planted(self, *statements: LiteralString, parameters: Mapping[str, Any]) -> Iterator[Snapshot]:
+    def planted(
+        self, *statements: LiteralString, parameters: Mapping[str, Any], since: datetime | None = None
+    ) -> Iterator[Snapshot]:
         """A snapshot in which the statements have been run; they are rolled back afterwards."""
         with connect(self.settings.database, "test") as connection:
             connection.isolation_level = IsolationLevel.REPEATABLE_READ
@@ -93,14 +96,18 @@ class Audited:
                 connection.execute("SET LOCAL session_replication_role = replica")
                 for statement in statements:
                     assert connection.execute(statement, parameters).rowcount > 0, f"it changed nothing: {statement}"
-                yield Snapshot(connection, self.settings)
+                yield Snapshot(connection, self.settings, since)
 
     def audit_planted(
-        self, *statements: LiteralString, parameters: Mapping[str, Any] | None = None, marks: Marks | None = None
+        self,
+        *statements: LiteralString,
+        parameters: Mapping[str, Any] | None = None,
+        marks: Marks | None = None,
+        since: datetime | None = None,
     ) -> AuditReport:
         """An audit that sees what the statements did."""
         noted = marks or noting.note(self.settings)
-        with self.planted(*statements, parameters=parameters or {}) as snapshot:
+        with self.planted(*statements, parameters=parameters or {}, since=since) as snapshot:
             return examine(self.settings, noted, snapshot, _quiet)
 
     def one(self, statement: LiteralString, **parameters: Any) -> tuple[Any, ...]:

@@ -76,166 +76,166 @@ class Fault:
     named_in: CheckName
 
 
-def _fault(choice: LiteralString, *statements: LiteralString, red: tuple[CheckName, ...]) -> Fault:
+def fault(choice: LiteralString, *statements: LiteralString, red: tuple[CheckName, ...]) -> Fault:
     """A fault that is named in the first check of `red`."""
     return Fault(choice, statements, frozenset(red), red[0])
 
 
 FAULTS: dict[str, Fault] = {
-    "a deleted inbox row": _fault(
+    "a deleted inbox row": fault(
         LATE_EVENT,
         "DELETE FROM pg_webhook_inbox WHERE event_id = %(it)s",
         red=("deliveries", "arrival_numbers"),
     ),
-    "changed bytes": _fault(
+    "changed bytes": fault(
         LATE_EVENT,
         "UPDATE pg_webhook_inbox SET event_raw = event_raw || ' ' WHERE event_id = %(it)s",
         red=("deliveries",),
     ),
-    "a redelivery that is not noted": _fault(
+    "a redelivery that is not noted": fault(
         REDELIVERY, "DELETE FROM redeliveries WHERE event_id = %(it)s", red=("deliveries",)
     ),
-    "a quarantined event that is gone": _fault(
+    "a quarantined event that is gone": fault(
         "SELECT 'evt_money'", "DELETE FROM quarantined_events WHERE event_id = %(it)s", red=("deliveries",)
     ),
-    "a dead letter that is gone": _fault(
+    "a dead letter that is gone": fault(
         "SELECT 'evt_no_mode'", "DELETE FROM quarantined_events WHERE event_id = %(it)s", red=("deliveries",)
     ),
-    "a skipped arrival number": _fault(PARTITION, RAISE_ARRIVALS, red=("arrival_numbers",)),
-    "a missing outbox number": _fault(PARTITION, RAISE_OUTBOX, red=("outbox_numbers",)),
-    "a deleted outbox row": _fault(
+    "a skipped arrival number": fault(PARTITION, RAISE_ARRIVALS, red=("arrival_numbers",)),
+    "a missing outbox number": fault(PARTITION, RAISE_OUTBOX, red=("outbox_numbers",)),
+    "a deleted outbox row": fault(
         EFFECT, "DELETE FROM pg_outbox WHERE dedupe_key = %(it)s", red=("outbox", "outbox_numbers", "effects")
     ),
-    "a lowered version": _fault(
+    "a lowered version": fault(
         DEPOSIT,
         "UPDATE pg_deposits SET pg_version = pg_version - 1 WHERE pg_deposit_id = %(it)s",
         red=("aggregates",),
     ),
-    "a column of an older state": _fault(
+    "a column of an older state": fault(
         "SELECT 'dep_odd'",
         "UPDATE pg_deposits SET fee_breakdown = NULL WHERE pg_deposit_id = %(it)s",
         red=("aggregates",),
     ),
-    "a mark that is gone": _fault(
+    "a mark that is gone": fault(
         "SELECT 'dep_odd'",
         "UPDATE pg_deposits SET reversed_at = NULL WHERE pg_deposit_id = %(it)s",
         red=("aggregates",),
     ),
-    "another owner": _fault(
+    "another owner": fault(
         DEPOSIT,
         "UPDATE pg_deposit_correlations SET our_user_id = 'somebody_else' WHERE pg_deposit_id = %(it)s",
         red=("aggregates",),
     ),
-    "a changed flag": _fault(
+    "a changed flag": fault(
         "SELECT 'clm_late'",
         "UPDATE pg_deposit_overpayment_flags SET observed_deposit_version = 4 WHERE claim_id = %(it)s",
         red=("flags",),
     ),
-    "a flag that is gone": _fault(
+    "a flag that is gone": fault(
         "SELECT 'clm_late'", "DELETE FROM pg_deposit_overpayment_flags WHERE claim_id = %(it)s", red=("flags",)
     ),
-    "another verdict": _fault(
+    "another verdict": fault(
         LATE_EVENT,
         "UPDATE pg_webhook_inbox SET verdict = 'advanced', reason = NULL WHERE event_id = %(it)s",
         red=("verdicts",),
     ),
-    "a changed balance": _fault(
+    "a changed balance": fault(
         USER,
         "UPDATE pg_user_balances SET balance_minor = balance_minor + 1 WHERE user_id = %(it)s",
         red=("ledger",),
     ),
-    "a debit that is gone": _fault(
+    "a debit that is gone": fault(
         DEBIT, "DELETE FROM pg_user_balance_entries WHERE entry_key = %(it)s", red=("ledger",)
     ),
-    "a second credit": _fault(CREDIT, CREDIT_AGAIN, PAY_AGAIN, red=("ledger",)),
-    "a balance that was announced wrongly": _fault(CREDIT, ANNOUNCE_OTHERWISE, red=("effects", "ledger")),
-    "a doubled effect": _fault(EFFECT, EFFECT_AGAIN, NUMBER_IT, red=("outbox",)),
-    "a changed total of a withdrawal": _fault(
+    "a second credit": fault(CREDIT, CREDIT_AGAIN, PAY_AGAIN, red=("ledger",)),
+    "a balance that was announced wrongly": fault(CREDIT, ANNOUNCE_OTHERWISE, red=("effects", "ledger")),
+    "a doubled effect": fault(EFFECT, EFFECT_AGAIN, NUMBER_IT, red=("outbox",)),
+    "a changed total of a withdrawal": fault(
         WITHDRAWAL,
         "UPDATE pg_withdrawals SET filled_minor = filled_minor - 1 WHERE pg_withdrawal_id = %(it)s",
         red=("aggregates",),
     ),
-    "a member that is set once and is gone": _fault(
+    "a member that is set once and is gone": fault(
         WITHDRAWAL, "UPDATE pg_withdrawals SET our_ref = NULL WHERE pg_withdrawal_id = %(it)s", red=("aggregates",)
     ),
-    "a withdrawal without a row": _fault(
+    "a withdrawal without a row": fault(
         WITHDRAWAL, "DELETE FROM pg_withdrawals WHERE pg_withdrawal_id = %(it)s", red=("aggregates",)
     ),
-    "a withdrawal that is closed and must not be": _fault(
+    "a withdrawal that is closed and must not be": fault(
         "SELECT 'wdr_half'",
         "UPDATE pg_withdrawals SET closed_at = now() WHERE pg_withdrawal_id = %(it)s",
         red=("aggregates",),
     ),
-    "a withdrawal that is open and must not be": _fault(
+    "a withdrawal that is open and must not be": fault(
         WITHDRAWAL, "UPDATE pg_withdrawals SET closed_at = NULL WHERE pg_withdrawal_id = %(it)s", red=("aggregates",)
     ),
-    "a withdrawal that counts as never closed": _fault(
+    "a withdrawal that counts as never closed": fault(
         WITHDRAWAL,
         "UPDATE pg_withdrawals SET close_enqueued_at = NULL WHERE pg_withdrawal_id = %(it)s",
         red=("aggregates",),
     ),
-    "a withdrawal that is closed twice": _fault(CLOSE, EFFECT_AGAIN, NUMBER_IT, red=("outbox",)),
-    "a withdrawal that is never closed": _fault(
+    "a withdrawal that is closed twice": fault(CLOSE, EFFECT_AGAIN, NUMBER_IT, red=("outbox",)),
+    "a withdrawal that is never closed": fault(
         CLOSE, "DELETE FROM pg_outbox WHERE dedupe_key = %(it)s", red=("outbox", "outbox_numbers", "effects")
     ),
-    "a missing chunk": _fault(
+    "a missing chunk": fault(
         "SELECT 'leg_1'", "DELETE FROM pg_withdrawal_fills WHERE leg_ref = %(it)s", red=("chunks",)
     ),
-    "a chunk of another withdrawal": _fault(
+    "a chunk of another withdrawal": fault(
         "SELECT 'leg_1'",
         "UPDATE pg_withdrawal_fills SET pg_withdrawal_id = 'wdr_no' WHERE leg_ref = %(it)s",
         red=("chunks",),
     ),
-    "a chunk that nobody sent": _fault(
+    "a chunk that nobody sent": fault(
         "SELECT 'leg_nobody'",
         "INSERT INTO pg_withdrawal_fills (leg_ref, pg_withdrawal_id, amount_minor) VALUES (%(it)s, 'wdr_odd', 7)",
         red=("chunks",),
     ),
-    "a chunk that is not marked as taken back": _fault(
+    "a chunk that is not marked as taken back": fault(
         "SELECT 'leg_2'", "UPDATE pg_withdrawal_fills SET reversed_at = NULL WHERE leg_ref = %(it)s", red=("chunks",)
     ),
-    "a missing reversal": _fault(
+    "a missing reversal": fault(
         "SELECT 'leg_3'", "DELETE FROM pg_withdrawal_fill_reversals WHERE leg_ref = %(it)s", red=("chunks",)
     ),
-    "a transaction of two reversals": _fault(
+    "a transaction of two reversals": fault(
         "SELECT 'leg_3'",
         "UPDATE pg_withdrawal_fill_reversals SET reversal_balance_transaction_id = 'btx_leg_2' WHERE leg_ref = %(it)s",
         red=("chunks",),
     ),
-    "a missing compensation": _fault(
+    "a missing compensation": fault(
         COMPENSATION, "DELETE FROM pg_outbox WHERE dedupe_key = %(it)s", red=("outbox", "outbox_numbers", "effects")
     ),
-    "another amount in a refund": _fault(
+    "another amount in a refund": fault(
         REFUND,
         "UPDATE pg_outbox SET payload = jsonb_set(payload, ARRAY['release_minor'], '30000') WHERE dedupe_key = %(it)s",
         red=("outbox", "effects"),
     ),
-    "a changed balance transaction": _fault(
+    "a changed balance transaction": fault(
         "SELECT 'btx_move'",
         "UPDATE pg_balance_txns SET amount_minor = amount_minor + 1 WHERE btxn_id = %(it)s",
         red=("transactions",),
     ),
-    "another balance after it": _fault(
+    "another balance after it": fault(
         "SELECT 'btx_move'",
         "UPDATE pg_balance_txns SET balance_after = NULL WHERE btxn_id = %(it)s",
         red=("transactions",),
     ),
-    "a missing balance transaction": _fault(
+    "a missing balance transaction": fault(
         "SELECT 'btx_other'", "DELETE FROM pg_balance_txns WHERE btxn_id = %(it)s", red=("transactions",)
     ),
-    "a balance transaction that nobody sent": _fault(
+    "a balance transaction that nobody sent": fault(
         "SELECT 'btx_nobody'",
         "INSERT INTO pg_balance_txns (btxn_id, type, direction, amount_minor, created_at)"
         " VALUES (%(it)s, 'fee', 'debit', 7, now())",
         red=("transactions",),
     ),
-    "another reason": _fault(
+    "another reason": fault(
         "SELECT 'evt_w8'", "UPDATE pg_webhook_inbox SET reason = NULL WHERE event_id = %(it)s", red=("verdicts",)
     ),
-    "another reason of a movement": _fault(
+    "another reason of a movement": fault(
         "SELECT 'evt_move_2'", "UPDATE pg_webhook_inbox SET reason = NULL WHERE event_id = %(it)s", red=("verdicts",)
     ),
-    "an event that has not waited": _fault(
+    "an event that has not waited": fault(
         "SELECT 'evt_w_wait'",
         "UPDATE pg_webhook_inbox SET processed_at = now(), parked_reason = NULL, verdict = 'advanced'"
         " WHERE event_id = %(it)s",

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,13 +12,23 @@ from tallyhook import kafka
 from tallyhook.operations.audit import marks as noting
 from tallyhook.operations.audit.findings import CHECKS, AuditReport, CheckName
 from tallyhook.operations.audit.run import examine
+from tallyhook.operations.audit.topic_ranges import Range
 from tests.chaos.deposits import make_world
 from tests.integration.audit.conftest import Audited
 from tests.integration.audit.events import deposit
 from tests.integration.audit.faults import DEBIT, FAULTS, PRUNING, USER
+from tests.integration.audit.more_faults import MORE_FAULTS
 from tests.running import await_true
 
 pytestmark = pytest.mark.timeout(300)
+
+PLANTED = FAULTS | MORE_FAULTS
+ONE_EACH = (
+    *("a deleted inbox row", "another verdict", "a missing outbox number", "a lowered version", "a changed flag"),
+    *("a missing chunk", "a transaction of two reversals", "a changed balance transaction", "a changed balance"),
+    *("a balance that was announced wrongly", "a second credit", "a doubled effect", "a deleted outbox row"),
+)
+"""Faults that are red in each check of the tables, and in the one of the effects."""
 
 
 def told(report: AuditReport, name: CheckName) -> str:
@@ -58,15 +68,49 @@ def test_it_is_clean_while_traffic_flows(audited: Audited) -> None:
     assert audited.audit().red == []
 
 
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_planted_fault_is_named(audited: Audited, name: str) -> None:
+def assert_named(audited: Audited, name: str, since: datetime | None) -> None:
     """Red are the checks that the fault belongs to and no other, and one names what it was planted in."""
-    fault = FAULTS[name]
+    fault = PLANTED[name]
     (it,) = audited.one(fault.choice)
-    report = audited.audit_planted(*fault.statements, parameters={"it": it})
+    report = audited.audit_planted(*fault.statements, parameters={"it": it}, since=since)
     assert set(report.red) == fault.red, {check: told(report, check) for check in report.red}
     sought = f"partition {it}" if isinstance(it, int) else str(it)
     assert sought in told(report, fault.named_in)
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_is_named(audited: Audited, name: str) -> None:
+    """Each is red in the checks that it belongs to and in no other, and is named."""
+    assert_named(audited, name, None)
+
+
+@pytest.mark.parametrize("name", ONE_EACH)
+def test_a_planted_fault_of_late_is_named_by_an_audit_since_then(audited: Audited, name: str) -> None:
+    """All of the traffic came within the hour, so an audit of this hour finds what the whole one does."""
+    assert_named(audited, name, datetime.now(UTC) - timedelta(hours=1))
+
+
+def test_what_the_broker_lost_before_it_was_judged_or_applied_is_named(audited: Audited) -> None:
+    """Positions that do not lie within what the topics hold, on either side."""
+    marks = noting.note(audited.settings)
+    number, committed = next(iter(marks.committed.items()))
+    held = marks.events[number]
+    cases: list[tuple[CheckName, str, dict[str, Any]]] = [
+        ("events", "the broker lost records", {"committed": {number: held.end + 5}}),
+        (
+            "events",
+            "were cut before they were judged",
+            {"events": dict(marks.events) | {number: Range(committed + 2, held.end)}},
+        ),
+        (
+            "deliveries",
+            "were cut before they were applied",
+            {"state_changes": {n: Range(one.end + 1, one.end + 1) for n, one in marks.state_changes.items()}},
+        ),
+    ]
+    for name, words, changes in cases:
+        report = audited.audit_planted("SELECT 1", marks=replace(marks, **changes))
+        assert words in told(report, name), name
 
 
 def test_a_skipped_offset_is_named(audited: Audited) -> None:
@@ -207,3 +251,10 @@ def test_a_record_that_comes_twice_is_named(audited: Audited) -> None:
     assert report.red == ["effects"]
     assert f"({headers['ce_id']}): outbox row {headers['ce_outboxseq']} was sent before" in told(report, "effects")
     assert "(evt_invented:fail_order): outbox row 999999999 is not there" in told(report, "effects")
+    since = audited.audit_planted("SELECT 1", since=datetime.now(UTC) - timedelta(hours=1))
+    assert since.red == ["effects"]
+    audited.put(topic, partition, b"{}", [("ce_id", "nobody's")], key)
+    audited.put(topic, partition, first.value() or b"", list(headers.items()), "another key")
+    report = audited.audit()
+    assert "somebody other than the relay wrote it" in told(report, "effects")
+    assert f"key is another key instead of {key}" in told(report, "effects")

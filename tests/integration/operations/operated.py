@@ -144,9 +144,10 @@ def operated(
     folder: Path,
     *,
     with_topics: bool = True,
+    partitions: int = PARTITIONS,
 ) -> Operated:
     """Topics and tables of an installation; no stage runs yet."""
-    own = installation.model_copy(update={"partitions": PARTITIONS})
+    own = installation.model_copy(update={"partitions": partitions})
     settings = replace(load(), installation=own, kafka=kafka, database=database)
     upgrade(settings.database, settings.installation)
     if with_topics:

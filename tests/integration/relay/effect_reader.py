@@ -5,12 +5,13 @@ from dataclasses import dataclass
 
 from confluent_kafka import TopicPartition
 
+from schemas.effects import BALANCE_ENTRY, EFFECTS
 from schemas.headers import texts
 from schemas.topics import TopicNames
 from sinks.relay.record import topic_of
 from tallyhook import kafka
 from tallyhook.errors import KafkaUnavailable
-from tallyhook.settings import Settings
+from tallyhook.settings import KafkaSettings, Settings
 from tests.integration.relay.outbox_rows import EFFECTS_USED
 
 
@@ -29,6 +30,18 @@ class Effect:
     def seq(self) -> int:
         """Its number in the outbox."""
         return int(self.headers["ce_outboxseq"])
+
+
+def sent(settings: KafkaSettings, names: TopicNames) -> dict[str, tuple[int, int]]:
+    """Partition and outbox number of every effect by its dedupe key; fails where one came twice."""
+    found: dict[str, tuple[int, int]] = {}
+    for effect in (*EFFECTS, BALANCE_ENTRY):
+        for message in kafka.read_to_end(settings, topic_of(names, effect), timeout_seconds=30):
+            headers = texts(kafka.headers_of(message))
+            key = headers["ce_id"]
+            assert key not in found, f"{key} was sent twice"
+            found[key] = (int(headers["ce_outboxpartition"]), int(headers["ce_outboxseq"]))
+    return found
 
 
 class EffectReader:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from tallyhook.settings import Settings
@@ -17,25 +18,20 @@ _MAIN = "import sys; from sinks.relay.app import run; from tallyhook.settings im
 
 
 class RelayProcess:
-    """One relay; `env` adds settings to those of the installation."""
+    """One relay; `env` adds settings to those of the installation, `program` is what the interpreter is given."""
 
-    def __init__(self, settings: Settings, log_path: Path, **env: str) -> None:
+    def __init__(
+        self, settings: Settings, log_path: Path, *, program: Sequence[str] = ("-c", _MAIN), **env: str
+    ) -> None:
         self.port = _free_port()
         self.log_path = log_path
-        assert settings.kafka.bootstrap is not None
-        assert settings.database.url is not None
-        own = {
-            "TALLYHOOK_TOPIC_PREFIX": settings.installation.topic_prefix,
-            "TALLYHOOK_SCHEMA": settings.installation.schema_name,
-            "TALLYHOOK_PARTITIONS": str(settings.installation.partitions),
-            "TALLYHOOK_KAFKA_BOOTSTRAP": settings.kafka.bootstrap,
-            "TALLYHOOK_DATABASE_URL": settings.database.url.get_secret_value(),
+        own = settings_of(settings) | {
             "TALLYHOOK_RELAY_HEALTH_PORT": str(self.port),
             "TALLYHOOK_RELAY_LEASE_SECONDS": "2",
         }
         with log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN], env=os.environ | own | env, stdout=log, stderr=log
+                [sys.executable, *program], env=os.environ | own | env, stdout=log, stderr=log
             )
 
     @property
@@ -71,6 +67,20 @@ class RelayProcess:
             return None
         found = [float(line.rsplit(" ", 1)[1]) for line in lines if line.split("{")[0].split(" ")[0] == name]
         return sum(found) if found else None
+
+    def sample(self, name: str, **labels: str) -> float:
+        """The sum of a metric's series with these labels; 0 when there is none or nobody answers."""
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=2) as answer:
+                lines = answer.read().decode().splitlines()
+        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            return 0.0
+        return sum(
+            float(line.rsplit(" ", 1)[1])
+            for line in lines
+            if line.startswith(f"{name}{{") and all(part in line for part in wanted)
+        )
 
     def active(self) -> bool:
         """Whether it has the lease."""
@@ -115,6 +125,19 @@ class RelayProcess:
     def _fail_if_ended(self) -> bool:
         assert self.exit_code is None, f"the relay ended with {self.exit_code}:\n{self.log()}"
         return False
+
+
+def settings_of(settings: Settings) -> dict[str, str]:
+    """What a command needs to know of an installation, as environment variables."""
+    assert settings.kafka.bootstrap is not None
+    assert settings.database.url is not None
+    return {
+        "TALLYHOOK_TOPIC_PREFIX": settings.installation.topic_prefix,
+        "TALLYHOOK_SCHEMA": settings.installation.schema_name,
+        "TALLYHOOK_PARTITIONS": str(settings.installation.partitions),
+        "TALLYHOOK_KAFKA_BOOTSTRAP": settings.kafka.bootstrap,
+        "TALLYHOOK_DATABASE_URL": settings.database.url.get_secret_value(),
+    }
 
 
 def _free_port() -> int:

@@ -46,7 +46,7 @@ def test_a_standby_waits_without_fencing_and_follows_at_once_after_a_stop(
         eventually("the first works on", lambda: (first.metric("tallyhook_relay_sent_total") or 0) > 200)
         assert not second.active()
         assert second.status("/readyz") == (200, [])
-        assert first.metric("tallyhook_relay_aborted_total") is None
+        assert first.metric("tallyhook_relay_aborted_total") == 0
         assert first.stop() == 0
         second.await_active(seconds=5)
         eventually("the second works", lambda: (second.metric("tallyhook_relay_sent_total") or 0) > 200)
@@ -86,7 +86,7 @@ def test_killed_again_and_again_under_load(
     start_relay: StartRelay, writer: OutboxWriter, reader: EffectReader, request: pytest.FixtureRequest
 ) -> None:
     """After many kills of whichever relay works, every row is there once and in order."""
-    kills = 50 if request.config.getoption("--chaos-long") else 10
+    kills = 15 if request.config.getoption("--chaos-long") else 10
     moments = random.Random(20)
     relays = [start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="1"), start_relay(TALLYHOOK_RELAY_LEASE_SECONDS="1")]
     # The kills leave little time to send, and the load must not run away from it.

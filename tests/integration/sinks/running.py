@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -75,9 +75,9 @@ class Running:
         self.producer.produce(topic, key=key, value=value, headers=list(headers))
         assert self.producer.flush(PATIENCE_SECONDS) == 0
 
-    def worker(self, **environment: str) -> "Worker":
-        """A new worker process."""
-        made = Worker(self.settings, self.folder / f"worker-{len(self.workers)}.log", environment)
+    def worker(self, *, program: Sequence[str] = ("-c", START), **environment: str) -> "Worker":
+        """A new worker process; `program` is what the interpreter is given."""
+        made = Worker(self.settings, self.folder / f"worker-{len(self.workers)}.log", environment, program)
         self.workers.append(made)
         return made
 
@@ -85,7 +85,13 @@ class Running:
 class Worker:
     """One worker process."""
 
-    def __init__(self, settings: Settings, log_path: Path, environment: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        log_path: Path,
+        environment: Mapping[str, str],
+        program: Sequence[str] = ("-c", START),
+    ) -> None:
         self.port = free_port()
         self.log_path = log_path
         url, installation = settings.database.url, settings.installation
@@ -102,7 +108,7 @@ class Worker:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("TALLYHOOK_")}
         with log_path.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", START], env={**kept, **own, **environment}, stdout=log, stderr=log
+                [sys.executable, *program], env={**kept, **own, **environment}, stdout=log, stderr=log
             )
 
     def page(self, name: str) -> tuple[int, str]:

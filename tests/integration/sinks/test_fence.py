@@ -218,3 +218,24 @@ def test_an_unclaimed_partition_is_refused(road: Road) -> None:
     applier = road.applier(0)
     with pytest.raises(FenceLost):
         applier.apply([SinkRecord(3, 0, 1, b"{}", [])])
+
+
+def test_a_database_that_stands_behind_is_noticed_without_a_record(road: Road) -> None:
+    """Lower position, lower epoch or no row at all: a database that lost commits. A partition that another worker
+    claimed is no such thing, and what this worker has committed least of all."""
+    road.correlate("dep-1")
+    applier = road.applier(0)
+    Feed(applier).apply(deposit("a", "dep-1", 1, "open"), deposit("b", "dep-1", 2, "settled"))
+    applier.fence.look_back(0)
+    road.execute("UPDATE sink_offsets SET next_offset = 1")
+    applier.fence.look_back(1)  # too soon after the look before
+    with pytest.raises(FenceLost, match=r"lost commits: partition 0 .* up to 2 under claim 1, and it has 1 under"):
+        applier.fence.look_back(10)
+    road.execute("UPDATE sink_offsets SET next_offset = 2, epoch = 0")
+    with pytest.raises(FenceLost, match="lost commits"):
+        applier.fence.look_back(20)
+    road.execute("UPDATE sink_offsets SET next_offset = 1, epoch = 2")
+    applier.fence.look_back(30)
+    road.execute("DELETE FROM sink_offsets")
+    with pytest.raises(FenceLost, match="it has 0 under claim 0"):
+        applier.fence.look_back(40)

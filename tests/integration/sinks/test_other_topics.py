@@ -54,3 +54,25 @@ def test_dead_letters_are_copied_once(road: Road, stage: Running) -> None:
         ("ingress", "envelope_version", "is text", None, "dep-2", b"{}"),
         ("streams", "record_headers", "no detail was given", None, None, b"\xff\x00"),
     ]
+
+
+def test_what_the_database_lost_comes_again_while_nothing_else_comes(road: Road, stage: Running) -> None:
+    """Correlations and dead letters of lost commits are read again, though no session ended and no record follows."""
+    worker = stage.worker()
+    record = {"pg_deposit_id": "dep-b", "merchant_reference": "ref-b", "our_order_id": "ord-b", "our_user_id": "usr-b"}
+    stage.put(stage.names.deposit_correlations, "dep-b", json.dumps(record).encode())
+    stage.put(stage.names.dead_letters, "dep-1", b'{"id": "evt-1"}')
+    there = "SELECT (SELECT count(*) FROM pg_deposit_correlations), (SELECT count(*) FROM quarantined_events)"
+    until(lambda: road.rows(there) == [(1, 1)], stage.workers)
+    until(lambda: worker.reasons() == "", stage.workers)
+    topics = [stage.names.deposit_correlations, stage.names.dead_letters]
+    noted = "SELECT count(*) FROM sink_offsets WHERE topic = ANY(%s) AND next_offset > 0"
+    until(lambda: road.rows(noted, (topics,)) == [(2,)], stage.workers)
+    # One statement: a worker must not see the one without the other.
+    road.execute(
+        "WITH a AS (DELETE FROM pg_deposit_correlations), b AS (DELETE FROM quarantined_events)"
+        " UPDATE sink_offsets SET next_offset = 0 WHERE topic = ANY(%s)",
+        (topics,),
+    )
+    until(lambda: road.rows(there) == [(1, 1)], stage.workers)
+    assert worker.process.poll() is None

@@ -171,3 +171,36 @@ def test_a_half_written_table_keeps_the_old_keys(tmp_path: Path, cut: int) -> No
     with pytest.raises(KeyringError):
         keyring.reload()
     assert ids(keyring) == [ONE.key_id]
+
+
+@pytest.mark.parametrize(
+    ("tables", "until"),
+    [
+        ("", None),
+        ("not_after = 2026-03-01T00:00:00Z\n", datetime(2026, 3, 1, tzinfo=UTC)),
+        ("not_before = 2026-06-01T00:00:00Z\n", datetime(2026, 2, 1, tzinfo=UTC)),
+        ("not_after = 2026-01-01T00:00:00Z\n", datetime(2026, 2, 1, tzinfo=UTC)),
+        ("not_after = 2026-03-01T00:00:00Z\nTWO not_before = 2026-02-20T00:00:00Z\n", None),
+        (
+            "not_after = 2026-03-01T00:00:00Z\nTWO not_before = 2026-03-01T00:00:00Z\nnot_after = 2026-05-01T00:00:00Z",
+            datetime(2026, 5, 1, tzinfo=UTC),
+        ),
+        (
+            "not_after = 2026-03-01T00:00:00Z\nTWO not_before = 2026-03-02T00:00:00Z\n",
+            datetime(2026, 3, 1, tzinfo=UTC),
+        ),
+        ("not_after = 2026-03-01T00:00:00Z\nTWO test_only = true\n", datetime(2026, 3, 1, tzinfo=UTC)),
+        ("test_only = true\n", None),
+    ],
+    ids=["no end", "an end", "not begun", "ended", "overlap", "chain", "hole", "a test key beside", "a test key alone"],
+)
+def test_the_moment_when_nobody_vouches_any_more(tmp_path: Path, tables: str, until: datetime | None) -> None:
+    """Seen from 1 February: windows that follow each other without a hole count as one."""
+    path = tmp_path / "keys.toml"
+    first, _, second = tables.partition("TWO ")
+    text = f'[[key]]\nid = "one"\npublic = "{ONE.public_text()}"\n{first}'
+    if second:
+        text += f'[[key]]\nid = "two"\npublic = "{TWO.public_text()}"\n{second}'
+    path.write_text(text)
+
+    assert Keyring(None, path).vouches_until(datetime(2026, 2, 1, tzinfo=UTC)) == until

@@ -7,8 +7,8 @@ from ingress.messages import Head, Request
 from ingress.public_keys import parse_key
 from ingress.records import Receipt, Record, dead_letter, event_record
 from ingress.schemes import Vouched
-from ingress.schemes.signatures import MAX_PROOF_BYTES
 from ingress.topics import KnownTopics, record_overhead_bytes
+from schemas.door import MAX_PROOF_BYTES
 from schemas.headers import WEBHOOK_HEADERS, verdict_headers
 from tallyhook.gateway.signing import SigningKey
 

@@ -1,0 +1,1 @@
+"""Input that nobody honest sends, at every place that reads it."""
