@@ -291,7 +291,7 @@ class Loop:
 
     def _leave(self) -> None:
         if self._member is not None:
-            self._member.leave()
+            self._member.leave(self._positions)
             self._member = None
 
     def _disconnect(self) -> None:

@@ -19,6 +19,7 @@ QUEUED_KILOBYTES = 65_536
 SEEK_ATTEMPTS = 50
 SEEK_WAIT_SECONDS = 0.02
 WATERMARK_SECONDS = 5.0
+LEAVE_SECONDS = 1.0
 SETTLING_SECONDS = 5.0
 """A refusal is told well within it."""
 
@@ -45,6 +46,7 @@ class Membership:
         self.revoked: set[int] = set()
         self.broken = False
         self._group_id, self._joined = group_id, False
+        self._commits_under_way = 0
         self._settled_at = time.monotonic() + SETTLING_SECONDS
         self._consumer = Consumer(
             client_config(kafka)
@@ -58,6 +60,7 @@ class Membership:
                 "fetch.min.bytes": fetch_min_bytes,
                 "fetch.wait.max.ms": FETCH_WAIT_MS,
                 "queued.max.messages.kbytes": QUEUED_KILOBYTES,
+                "on_commit": self._shown,
             }
         )
         self._consumer.subscribe(
@@ -136,14 +139,33 @@ class Membership:
     def show_progress(self, positions: Mapping[int, int]) -> None:
         """Commits positions to Kafka for displays of lag; nothing is read from there, so failures do not matter."""
         offsets = [TopicPartition(self.topic, number, offset) for number, offset in positions.items()]
+        if not offsets:
+            return
         try:
             self._consumer.commit(offsets=offsets, asynchronous=True)
+            self._commits_under_way += 1
         except KafkaException as failure:
             _log.debug("progress not shown", topic=self.topic, reason=words(failure.args[0]))
 
-    def leave(self) -> None:
-        """Leaves the group, so that others take over at once."""
+    def leave(self, positions: Mapping[int, int]) -> None:
+        """Leaves the group, so that others take over at once.
+
+        Its last positions are shown before, for a second at most: else the displays would show a lag that is none until
+        another one commits.
+        """
+        self.show_progress({number: positions[number] for number in self.started if number in positions})
+        deadline = time.monotonic() + LEAVE_SECONDS
+        try:
+            while self._commits_under_way and time.monotonic() < deadline:
+                self._consumer.poll(SEEK_WAIT_SECONDS)
+        except KafkaException as failure:
+            _log.debug("progress not shown", topic=self.topic, reason=words(failure.args[0]))
         self._consumer.close()
+
+    def _shown(self, error: KafkaError | None, _: list[TopicPartition]) -> None:
+        self._commits_under_way -= 1
+        if error is not None:
+            _log.debug("progress not shown", topic=self.topic, reason=words(error))
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         for place in partitions:
