@@ -60,7 +60,7 @@ class Publisher:
                 "queue.buffering.max.messages": queue_records,
             },
         )
-        self._reports: list[tuple[asyncio.Future[None], KafkaError | None]] = []
+        self._reports: list[tuple[asyncio.Future[None], str | None]] = []
         self._thread = kafka.PollThread(self._producer, after_poll=self._hand_over)
         self._unconfirmed: dict[asyncio.Future[None], float] = {}
         self._idle = asyncio.Event()
@@ -161,8 +161,8 @@ class Publisher:
             confirmed.set_exception(NotConfirmed(f"{record.topic}: {kafka.words(failure.args[0])}"))
         return True
 
-    def _reported(self, confirmed: asyncio.Future[None], error: KafkaError | None, _: Message) -> None:
-        self._reports.append((confirmed, error))
+    def _reported(self, confirmed: asyncio.Future[None], error: KafkaError | None, message: Message) -> None:
+        self._reports.append((confirmed, kafka.unconfirmed(error, message)))
 
     def _hand_over(self) -> None:
         reports, self._reports = self._reports, []
@@ -175,11 +175,11 @@ class Publisher:
             self._loop.call_soon_threadsafe(function, *arguments)
 
 
-def _resolve(reports: list[tuple[asyncio.Future[None], KafkaError | None]]) -> None:
-    for confirmed, error in reports:
+def _resolve(reports: list[tuple[asyncio.Future[None], str | None]]) -> None:
+    for confirmed, reason in reports:
         if confirmed.done():
             continue
-        if error is None:
+        if reason is None:
             confirmed.set_result(None)
         else:
-            confirmed.set_exception(NotConfirmed(kafka.words(error)))
+            confirmed.set_exception(NotConfirmed(reason))

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message
 
 from streams.plan import Outgoing
 from tallyhook.failpoints import Failpoint, reach
-from tallyhook.kafka import PollThread, producer, words
+from tallyhook.kafka import PollThread, producer, unconfirmed, words
 from tallyhook.settings import KafkaSettings
 
 QUEUE_FULL_PAUSE_SECONDS = 0.005
@@ -31,8 +31,8 @@ class Confirmations:
 
     def __call__(self, error: KafkaError | None, message: Message) -> None:
         """Takes one delivery report."""
-        if error is not None:
-            self._on_failure(f"{message.topic()} did not take a record: {words(error)}")
+        if (reason := unconfirmed(error, message)) is not None:
+            self._on_failure(f"{message.topic()} did not take a record: {reason}")
         partition, offset = message.partition() or 0, message.offset() or 0
         if offset > self.offsets.get(partition, -1):
             self.offsets[partition] = offset

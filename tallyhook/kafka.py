@@ -141,6 +141,20 @@ class PollThread(threading.Thread):
         self.join(timeout=1)
 
 
+def unconfirmed(error: KafkaError | None, message: Message) -> str | None:
+    """Why a delivery report confirms nothing; None when the record has its place in the topic.
+
+    A report without an error is not enough. When Kafka refuses the first batch of a partition that has no leader yet
+    and takes the next one, which was under way as well, librdkafka 2.16 takes the first for stored with it
+    (confluent-kafka-go#921): success is reported for records that are in no log. Only such a report has no offset.
+    """
+    if error is not None:
+        return words(error)
+    if message.offset() is None:
+        return "Kafka gave it no offset; it may not be stored"
+    return None
+
+
 def admin(kafka: KafkaSettings) -> AdminClient:
     """A client for topics and their settings."""
     return AdminClient(client_config(kafka))

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Message
 
 from sinks.relay.record import Record
 from sinks.relay.status import Status
@@ -53,6 +53,7 @@ class Publisher:
 
     def __init__(self, settings: Settings, transactional_id: str, status: Status) -> None:
         self._status, self._transactional_id = status, transactional_id
+        self._unplaced: str | None = None
         transaction_seconds = settings.relay.transaction_timeout_seconds
         # Kafka has surely ended the transaction by then, so a new process can read what came of it.
         self._give_up_seconds = 2 * transaction_seconds
@@ -93,6 +94,7 @@ class Publisher:
             self._client.begin_transaction()
         except KafkaException as failure:
             raise _broken(failure.args[0]) from failure
+        self._unplaced = None
         reach("relay.begun")
         try:
             yield self._publish
@@ -103,6 +105,7 @@ class Publisher:
             self._abort(None)
             raise
         reach("relay.produced")
+        self._demand_all_placed()
         reach("relay.prepared", self._await_records)
         reach("relay.commit_sent", self._send_commit)
         try:
@@ -117,6 +120,23 @@ class Publisher:
     def serve(self) -> None:
         """Lets the client report what it met while there was nothing to send."""
         self._client.poll(0)
+
+    def _demand_all_placed(self) -> None:
+        """Waits for every record's report; takes the transaction back when one has no place in its topic."""
+
+        def flush(seconds: float) -> None:
+            if self._client.flush(seconds):
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, retriable=True))  # noqa: SLF001  no public name
+
+        self._insist("sending", flush, self._give_up_seconds)
+        if (reason := self._unplaced) is not None:
+            self._abort(None)
+            raise TransactionAborted(f"Kafka refused a record: {reason}")
+
+    def _reported(self, error: KafkaError | None, message: Message) -> None:
+        # What failed with an error fails the commit too, which says what is to be done about it.
+        if error is None:
+            self._unplaced = kafka.unconfirmed(error, message) or self._unplaced
 
     def _await_records(self) -> None:
         """Until Kafka has every record of the open transaction; only for a process that dies before it commits."""
@@ -137,6 +157,7 @@ class Publisher:
                     key=record.key,
                     partition=record.partition,
                     headers=list(record.headers),
+                    on_delivery=self._reported,
                 )
             except BufferError:
                 # The queue is full: the broker is slower than the database, or away.

@@ -93,8 +93,8 @@ class ConfirmedPublisher:
     def _send(self, place: int, record: Publishable, failures: list[str]) -> None:
         failures[place] = f"no confirmation within {DELIVERY_TIMEOUT_SECONDS:g} s"
 
-        def reported(error: KafkaError | None, _: Message) -> None:
-            failures[place] = "" if error is None else kafka.words(error)
+        def reported(error: KafkaError | None, message: Message) -> None:
+            failures[place] = kafka.unconfirmed(error, message) or ""
 
         deadline = self._clock.monotonic_seconds() + DELIVERY_TIMEOUT_SECONDS
         while True:

@@ -196,8 +196,8 @@ class Redrive:
     def _produce(self, client: Producer, row_id: int, record: Redriven, failures: dict[int, str]) -> None:
         failures[row_id] = f"no confirmation within {DELIVERY_TIMEOUT_SECONDS:g} s"
 
-        def reported(error: KafkaError | None, _: Message) -> None:
-            failures[row_id] = "" if error is None else kafka.words(error)
+        def reported(error: KafkaError | None, message: Message) -> None:
+            failures[row_id] = kafka.unconfirmed(error, message) or ""
             if error is not None and error.code() == KafkaError._MSG_TIMED_OUT:  # noqa: SLF001  it has no public name
                 self._timed_out = True
 
